@@ -1,0 +1,1 @@
+"""The process: sockets, dispatch, the API modules, and what they share."""

@@ -1,0 +1,1 @@
+"""One module per API key; each defines KEY, VERSIONS and handle."""

@@ -1,0 +1,1 @@
+"""The `strom` command: one noun a file."""

@@ -1,0 +1,1 @@
+"""The quorum's protocol. It does not know what a topic is."""

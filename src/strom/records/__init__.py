@@ -1,0 +1,1 @@
+"""Record batches: the header view, checksums, codecs, control records, records."""

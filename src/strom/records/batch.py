@@ -1,0 +1,136 @@
+"""The header of a record batch (magic 2), read and patched in place.
+
+    offset  size  field                      offset  size  field
+         0     8  base offset                     27     8  base timestamp
+         8     4  length of all that follows      35     8  max timestamp
+        12     4  partition leader epoch          43     8  producer id
+        16     1  magic                           51     2  producer epoch
+        17     4  CRC-32C of all from 21 on       53     4  base sequence
+        21     2  attributes                      57     4  count of records
+        23     4  last offset delta               61        records, compressed as one piece
+
+The checksum begins behind the base offset and the leader epoch, so a broker may set both
+without computing it anew. Everything between socket and disk needs these 61 bytes only.
+"""
+
+import struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+HEADER_SIZE = 61
+#: Base offset and length: what is needed to step from one batch to the next.
+PREFIX_SIZE = 12
+MAGIC = 2
+CRC_FROM = 21
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_PREFIX = struct.Struct(">qi")
+_OFFSET = struct.Struct(">q")
+_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+_ATTRIBUTES = struct.Struct(">h")
+_TIMESTAMP = struct.Struct(">q")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Header(NamedTuple):
+    """The 61 bytes in front of a batch's records."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The whole batch, header included."""
+        return self.length + PREFIX_SIZE
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record (also when compaction removed it)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        """How the records are compressed: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds a marker instead of data."""
+        return bool(self.attributes & CONTROL_FLAG)
+
+    @property
+    def has_append_time(self) -> bool:
+        """Whether every record's time is the broker's (max_timestamp) instead of its own."""
+        return bool(self.attributes & TIMESTAMP_TYPE_FLAG)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record; sequences wrap round at 2^31 - 1."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
+
+
+def read_header(buffer: Buffer, position: int = 0) -> Header:
+    """Read the header at the position; the buffer must hold all 61 bytes."""
+    return Header._make(_HEADER.unpack_from(buffer, position))
+
+
+def read_prefix(buffer: Buffer, position: int = 0) -> tuple[int, int]:
+    """Return the base offset and the size in bytes of the batch at the position."""
+    base_offset, length = _PREFIX.unpack_from(buffer, position)
+    return base_offset, length + PREFIX_SIZE
+
+
+def compute_crc(batch: Buffer) -> int:
+    """Return the checksum of the batch, which the buffer must hold exactly."""
+    return crc32c(memoryview(batch)[CRC_FROM:])
+
+
+def patch_place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
+    """Set where the batch stands in the log; the checksum does not cover these fields."""
+    _OFFSET.pack_into(batch, 0, base_offset)
+    _EPOCH.pack_into(batch, 12, leader_epoch)
+
+
+def patch_append_time(batch: bytearray | memoryview, attributes: int, now_ms: int) -> None:
+    """Make the broker's time the time of every record, and the checksum right again."""
+    _ATTRIBUTES.pack_into(batch, 21, attributes | TIMESTAMP_TYPE_FLAG)
+    _TIMESTAMP.pack_into(batch, 35, now_ms)
+    _CRC.pack_into(batch, 17, compute_crc(batch))
+
+
+def write_header(batch: bytearray | memoryview, header: Header) -> None:
+    """Write the header over the first 61 bytes, with the checksum of what follows."""
+    _HEADER.pack_into(batch, 0, *header)
+    _CRC.pack_into(batch, 17, compute_crc(batch))

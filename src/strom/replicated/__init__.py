@@ -1,0 +1,1 @@
+"""The one machine: decide, append, apply, wait, answer."""

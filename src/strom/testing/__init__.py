@@ -1,0 +1,1 @@
+"""The test kit: a broker for pytest; fake clock and disk."""

@@ -1,0 +1,93 @@
+"""Checks of the code itself: the rules of the house that no linter knows."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 50
+VAGUE_NAMES = re.compile(r"(Manager|Helper|Util|Utils|Impl|Base|Abstract|Info|Processor)$")
+VAGUE_FILES = {"utils.py", "common.py", "helpers.py", "types.py", "misc.py"}
+REMINDERS = re.compile(r"\b(TO" + "DO|FIX" + "ME|X" + "XX|HA" + r"CK)\b")
+
+FILES = sorted((ROOT / "src" / "strom").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(params=FILES, ids=name_of)
+def source(request):
+    return request.param.read_text()
+
+
+def test_file_opens_by_saying_what_it_is_for(source):
+    assert ast.get_docstring(ast.parse(source))
+
+
+def test_file_is_short(source):
+    assert source.count("\n") <= FILE_LINES_MAX
+
+
+def test_functions_fit_on_a_screen(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno - node.lineno < FUNCTION_LINES_MAX, node.name
+
+
+def test_classes_are_named_for_what_they_are(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef):
+            assert not VAGUE_NAMES.search(node.name), node.name
+
+
+def test_nothing_is_left_for_later(source):
+    assert not REMINDERS.search(source)
+
+
+def test_every_queue_has_a_limit(source):
+    assert not re.search(r"\bQueue\(\)", source)
+
+
+def test_no_module_has_a_vague_name():
+    assert not [name_of(path) for path in FILES if path.name in VAGUE_FILES]
+
+
+def test_no_test_sleeps():
+    sleeper = re.compile(r"\b(time|asyncio)\.sleep\(")
+    assert not [name_of(path) for path in TESTS if sleeper.search(path.read_text())]
+
+
+def test_api_modules_define_their_key_versions_and_handler():
+    for path in (ROOT / "src/strom/broker/api").glob("*.py"):
+        if path.name == "__init__.py":
+            continue
+        tree = ast.parse(path.read_text())
+        assigned = {
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        functions = {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+        assert {"KEY", "VERSIONS"} <= assigned, path.name
+        assert "handle" in functions, path.name
+        head = ast.get_docstring(tree)
+        assert "Behaviour:" in head, path.name
+        assert "Versions:" in head, path.name
+
+
+def test_architecture_names_every_package():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    packages = [path.parent.name for path in (ROOT / "src/strom").glob("*/__init__.py")]
+    assert not [name for name in packages if f"`{name}/`" not in text]
