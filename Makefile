@@ -1,0 +1,42 @@
+# Every command sets up what it needs first; a second run finds it there.
+#
+#   make check   format, lint, types, layers and the pure tests: under a minute, before each commit
+#   make test    everything, with real clients and Apache Kafka's own tools
+#   make demo    a broker, a stream of telemetry, and what one can do with it
+#   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
+#   make soak    the tests that get better with time: fuzzing, crashes  (SECONDS=600)
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest
+SECONDS ?= 600
+CASES ?=
+ROUNDS ?= 3
+
+.PHONY: setup tools lint check test demo bench soak
+
+setup:
+	@tools/set-up python
+
+tools: setup
+	@tools/set-up tools
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+check: lint
+	$(PYTEST) -q --ignore=tests/conformance -m "not slow and not java" --durations=5
+
+test: tools lint
+	$(PYTEST) -q --durations=25
+
+demo: setup
+	$(PY) -m strom.cli.demo
+
+bench: tools
+	$(PY) -m bench --rounds $(ROUNDS) $(if $(CASES),--cases "$(CASES)")
+
+soak: tools
+	STROM_SOAK_SECONDS=$(SECONDS) $(PYTEST) -q -m soak --timeout=0
