@@ -1,0 +1,228 @@
+"""The five codecs of a record batch: none, gzip, snappy, lz4, zstd.
+
+A batch's records are compressed as one piece. What is written can be read by every client:
+
+- snappy goes into xerial's frame (a header, then blocks of at most 32 KiB, each with its
+  length), which is what Java's library writes; raw snappy, which some clients send, is read too;
+- lz4 goes into its frame format with independent blocks of 64 KiB and no checksum of the
+  content, the only form that Java's reader takes.
+
+Decompression never yields more than the caller allows: a few bytes can claim gigabytes.
+"""
+
+import struct
+from collections.abc import Callable
+from enum import IntEnum
+
+import cramjam
+
+from strom.records.batch import Buffer
+from strom.wire.errors import ErrorCode, KafkaError
+
+
+class Codec(IntEnum):
+    """How a batch's records are compressed; the values are those of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+#: Kafka's names, as in `compression.type`.
+CODEC_NAMES = {
+    Codec.NONE: "none",
+    Codec.GZIP: "gzip",
+    Codec.SNAPPY: "snappy",
+    Codec.LZ4: "lz4",
+    Codec.ZSTD: "zstd",
+}
+CODECS_BY_NAME = {name: codec for codec, name in CODEC_NAMES.items()} | {
+    # `compression.type` calls it so; producers say "none".
+    "uncompressed": Codec.NONE
+}
+
+#: As much as one request could carry uncompressed (`socket.request.max.bytes`).
+DECOMPRESSED_BYTES_MAX = 100 * 1024 * 1024
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+#: Version 1, readable by version 1.
+_XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES_MAX = 32 * 1024
+
+#: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
+_LZ4_HEADER = bytes.fromhex("04224d18604082")
+_LZ4_BLOCK_BYTES_MAX = 64 * 1024
+_LZ4_END = bytes(4)
+#: Set in a block's length when the block is stored as it is.
+_LZ4_STORED = 0x80000000
+
+_INT32 = struct.Struct(">i")
+_LZ4_SIZE = struct.Struct("<I")
+
+
+def codec_of(number: int) -> Codec:
+    """Return the codec with this number; a number that Kafka does not know is refused."""
+    try:
+        return Codec(number)
+    except ValueError:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {number}"
+        ) from None
+
+
+def codec_named(name: str) -> Codec:
+    """Return the codec with Kafka's name for it."""
+    try:
+        return CODECS_BY_NAME[name]
+    except KeyError:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown compression name: {name}") from None
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Return the data compressed; the level is the codec's own, None its default."""
+    return _COMPRESSORS[codec_of(codec)](data, level)
+
+
+def decompress(codec: int, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Return the data as it was; broken data, or more than the limit, is CORRUPT_MESSAGE."""
+    return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max)
+
+
+def _keep(data: Buffer, level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    # Kafka's default is -1, which is zlib's word for its own default.
+    chosen = None if level is None or level < 0 else level
+    return bytes(cramjam.gzip.compress(data, level=chosen))
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, level=level))
+
+
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES_MAX):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES_MAX]))
+        parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    view = memoryview(data)
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(view), _LZ4_BLOCK_BYTES_MAX):
+        block = view[start : start + _LZ4_BLOCK_BYTES_MAX]
+        packed = _compress_lz4_block(block, level)
+        if len(packed) < len(block):
+            parts += (_LZ4_SIZE.pack(len(packed)), packed)
+        else:
+            parts += (_LZ4_SIZE.pack(len(block) | _LZ4_STORED), bytes(block))
+    parts.append(_LZ4_END)
+    return b"".join(parts)
+
+
+def _compress_lz4_block(block: memoryview, level: int | None) -> bytes:
+    # Kafka's default level means the fast compressor, any other one the thorough.
+    if level is None:
+        return bytes(cramjam.lz4.compress_block(block, store_size=False))
+    return bytes(
+        cramjam.lz4.compress_block(
+            block, mode="high_compression", compression=level, store_size=False
+        )
+    )
+
+
+def _corrupt(codec: Codec, reason: object) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE, f"Failed to decompress {CODEC_NAMES[codec]}: {reason}"
+    )
+
+
+def _unkeep(data: Buffer, size_bytes_max: int) -> bytes:
+    if len(data) > size_bytes_max:
+        raise _corrupt(Codec.NONE, f"more than {size_bytes_max} bytes")
+    return bytes(data)
+
+
+def _decompress_growing(
+    codec: Codec, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int
+) -> bytes:
+    """Decompress into a buffer that grows up to the limit, since no header tells the size."""
+    size = min(max(4 * len(data), 4096), size_bytes_max)
+    while True:
+        target = bytearray(size)
+        try:
+            filled = into(data, target)
+        except cramjam.DecompressionError as error:
+            # Too small a buffer and broken data look alike, so only the limit ends the search.
+            if size == size_bytes_max:
+                raise _corrupt(codec, error) from None
+            size = min(size * 8, size_bytes_max)
+        else:
+            return bytes(memoryview(target)[:filled])
+
+
+def _decompress_gzip(data: Buffer, size_bytes_max: int) -> bytes:
+    return _decompress_growing(Codec.GZIP, cramjam.gzip.decompress_into, data, size_bytes_max)
+
+
+def _decompress_lz4(data: Buffer, size_bytes_max: int) -> bytes:
+    return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, data, size_bytes_max)
+
+
+def _decompress_zstd(data: Buffer, size_bytes_max: int) -> bytes:
+    return _decompress_growing(Codec.ZSTD, cramjam.zstd.decompress_into, data, size_bytes_max)
+
+
+def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
+    if bytes(data[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        return _decompress_snappy_block(data, size_bytes_max)
+    view = memoryview(data)
+    parts = []
+    position = len(_XERIAL_HEADER)
+    size = 0
+    while position < len(view):
+        if len(view) - position < 4:
+            raise _corrupt(Codec.SNAPPY, "the length of a block is cut off")
+        (length,) = _INT32.unpack_from(view, position)
+        position += 4
+        if not 0 <= length <= len(view) - position:
+            raise _corrupt(Codec.SNAPPY, f"a block claims {length} bytes")
+        block = _decompress_snappy_block(view[position : position + length], size_bytes_max - size)
+        parts.append(block)
+        size += len(block)
+        position += length
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(data: Buffer, size_bytes_max: int) -> bytes:
+    try:
+        # The length is in front of the block; it is what the library would reserve.
+        claimed = cramjam.snappy.decompress_raw_len(data)
+        if claimed > size_bytes_max:
+            raise _corrupt(Codec.SNAPPY, f"more than {size_bytes_max} bytes")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise _corrupt(Codec.SNAPPY, error) from None
+
+
+_COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
+    Codec.NONE: _keep,
+    Codec.GZIP: _compress_gzip,
+    Codec.SNAPPY: _compress_snappy,
+    Codec.LZ4: _compress_lz4,
+    Codec.ZSTD: _compress_zstd,
+}
+_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int], bytes]] = {
+    Codec.NONE: _unkeep,
+    Codec.GZIP: _decompress_gzip,
+    Codec.SNAPPY: _decompress_snappy,
+    Codec.LZ4: _decompress_lz4,
+    Codec.ZSTD: _decompress_zstd,
+}

@@ -1,0 +1,235 @@
+"""Control records: what brokers write among the data, and clients never see.
+
+    key   = version int16 | type int16
+    value = a message of the type: the end of a transaction (markers), or what the quorum
+            notes in the metadata log and in its snapshots
+
+A control batch holds one kind of producer's records only: a marker stands alone in its batch,
+with the producer whose transaction it ends; the quorum's records have no producer.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kio.serial import entity_reader, entity_writer
+
+from strom.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from strom.records.record import Producer, Record, write_batch
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kio.schema.end_txn_marker.v0 import data as end_transaction
+    from kio.schema.k_raft_version_record.v0 import data as kraft_version
+    from kio.schema.leader_change_message.v0 import data as leader_change_v0
+    from kio.schema.leader_change_message.v1 import data as leader_change_v1
+    from kio.schema.snapshot_footer_record.v0 import data as snapshot_footer
+    from kio.schema.snapshot_header_record.v0 import data as snapshot_header
+    from kio.schema.voters_record.v0 import data as voters_record
+    from kio.static.protocol import Entity
+else:
+    end_transaction = lazy("kio.schema.end_txn_marker.v0.data")
+    kraft_version = lazy("kio.schema.k_raft_version_record.v0.data")
+    leader_change_v0 = lazy("kio.schema.leader_change_message.v0.data")
+    leader_change_v1 = lazy("kio.schema.leader_change_message.v1.data")
+    snapshot_footer = lazy("kio.schema.snapshot_footer_record.v0.data")
+    snapshot_header = lazy("kio.schema.snapshot_header_record.v0.data")
+    voters_record = lazy("kio.schema.voters_record.v0.data")
+
+#: The version of the key; readers must take newer ones.
+_KEY_VERSION = 0
+_KEY = struct.Struct(">hh")
+_VALUE_VERSION = struct.Struct(">h")
+
+
+class ControlType(IntEnum):
+    """What a control record says; UNKNOWN stands for types of later versions."""
+
+    UNKNOWN = -1
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class Control(NamedTuple):
+    """A control record, read: its type and its message (None where the type is unknown)."""
+
+    type: ControlType
+    message: Entity | None
+
+
+def read_control_type(key: bytes | None) -> ControlType:
+    """Return the type that a control record's key names."""
+    if key is None or len(key) < _KEY.size:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "Invalid value size found for control record key"
+        )
+    version, number = _KEY.unpack_from(key)
+    if version < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Invalid version found for control record: {version}. May indicate data corruption",
+        )
+    try:
+        return ControlType(number)
+    except ValueError:
+        return ControlType.UNKNOWN
+
+
+def read_control(record: Record) -> Control:
+    """Return what a record of a control batch says."""
+    type_ = read_control_type(record.key)
+    if type_ is ControlType.UNKNOWN:
+        return Control(type_, None)
+    value = record.value
+    if value is None or len(value) < _VALUE_VERSION.size:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "A control record without a message")
+    (version,) = _VALUE_VERSION.unpack_from(value)
+    if version < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"Invalid version {version} of a control record's message"
+        )
+    entity = _message_class(type_, version)
+    # A marker's version stands in front of its message; the others have it as their first field.
+    start = _VALUE_VERSION.size if type_ in (ControlType.ABORT, ControlType.COMMIT) else 0
+    try:
+        message, _ = entity_reader(entity)(value, start)
+    except Exception as error:  # noqa: BLE001 - the native reader raises many kinds for bad bytes
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"Unreadable {type_.name} record: {error}"
+        ) from None
+    return Control(type_, message)
+
+
+def _message_class(type_: ControlType, version: int) -> type[Entity]:
+    match type_:
+        case ControlType.LEADER_CHANGE if version > 0:
+            found: type[Entity] = leader_change_v1.LeaderChangeMessage
+        case ControlType.LEADER_CHANGE:
+            found = leader_change_v0.LeaderChangeMessage
+        case ControlType.SNAPSHOT_HEADER:
+            found = snapshot_header.SnapshotHeaderRecord
+        case ControlType.SNAPSHOT_FOOTER:
+            found = snapshot_footer.SnapshotFooterRecord
+        case ControlType.KRAFT_VERSION:
+            found = kraft_version.KRaftVersionRecord
+        case ControlType.KRAFT_VOTERS:
+            found = voters_record.VotersRecord
+        case ControlType.ABORT | ControlType.COMMIT | ControlType.UNKNOWN:
+            found = end_transaction.EndTxnMarker
+    return found
+
+
+def write_control_key(type_: ControlType) -> bytes:
+    """Return the key of a control record of this type."""
+    return _KEY.pack(_KEY_VERSION, type_)
+
+
+def write_control(type_: ControlType, message: Entity, *, offset: int, now_ms: int) -> Record:
+    """Return the record that says the message; markers are written by `write_marker`."""
+    target = io.BytesIO()
+    entity_writer(type(message))(target, message)
+    return Record(offset, now_ms, write_control_key(type_), target.getvalue())
+
+
+def write_marker(
+    outcome: ControlType,
+    *,
+    producer: Producer,
+    coordinator_epoch: int,
+    now_ms: int,
+    offset: int = 0,
+    leader_epoch: int = -1,
+) -> bytearray:
+    """Return the batch that ends a producer's transaction: outcome is COMMIT or ABORT."""
+    value = _VALUE_VERSION.pack(0) + struct.pack(">i", coordinator_epoch)
+    record = Record(offset, now_ms, write_control_key(outcome), value)
+    # A marker has no sequence number: it is not the producer who writes it.
+    return write_batch(
+        (record,),
+        leader_epoch=leader_epoch,
+        producer=Producer(producer.id, producer.epoch),
+        flags=CONTROL_FLAG | TRANSACTIONAL_FLAG,
+    )
+
+
+def write_control_batch(
+    messages: Sequence[tuple[ControlType, Entity]],
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> bytearray:
+    """Return one batch of the quorum's control records, in the order given."""
+    records = [
+        write_control(type_, message, offset=base_offset + index, now_ms=now_ms)
+        for index, (type_, message) in enumerate(messages)
+    ]
+    return write_batch(records, leader_epoch=leader_epoch, flags=CONTROL_FLAG)
+
+
+def leader_change(leader_id: int, voter_ids: Sequence[int], granting_ids: Sequence[int]) -> Entity:
+    """Return the message that a new leader of the quorum writes first."""
+    voter = leader_change_v0.Voter
+    return leader_change_v0.LeaderChangeMessage(
+        version=0,
+        leader_id=leader_id,
+        voters=tuple(voter(voter_id=each) for each in voter_ids),
+        granting_voters=tuple(voter(voter_id=each) for each in granting_ids),
+    )
+
+
+def leader_change_batch(
+    leader_id: int,
+    voter_ids: Sequence[int],
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+    granting_ids: Sequence[int] | None = None,
+) -> bytearray:
+    """Return the batch with which a new leader opens its epoch; without votes told, all granted."""
+    granting = voter_ids if granting_ids is None else granting_ids
+    message = leader_change(leader_id, voter_ids, granting)
+    return write_control_batch(
+        ((ControlType.LEADER_CHANGE, message),),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+    )
+
+
+def snapshot_header_batch(
+    *, last_contained_log_timestamp: int, base_offset: int, leader_epoch: int, now_ms: int
+) -> bytearray:
+    """Return the batch that opens a snapshot."""
+    message = snapshot_header.SnapshotHeaderRecord(
+        version=0, last_contained_log_timestamp=last_contained_log_timestamp
+    )
+    return write_control_batch(
+        ((ControlType.SNAPSHOT_HEADER, message),),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+    )
+
+
+def snapshot_footer_batch(*, base_offset: int, leader_epoch: int, now_ms: int) -> bytearray:
+    """Return the batch that ends a snapshot; one without it is not whole."""
+    message = snapshot_footer.SnapshotFooterRecord(version=0)
+    return write_control_batch(
+        ((ControlType.SNAPSHOT_FOOTER, message),),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        now_ms=now_ms,
+    )
