@@ -123,11 +123,16 @@ def patch_place(batch: bytearray | memoryview, base_offset: int, leader_epoch: i
     _EPOCH.pack_into(batch, 12, leader_epoch)
 
 
+def patch_max_timestamp(batch: bytearray | memoryview, attributes: int, max_timestamp: int) -> None:
+    """Set whose time the records have and the newest of them, and make the checksum right."""
+    _ATTRIBUTES.pack_into(batch, 21, attributes)
+    _TIMESTAMP.pack_into(batch, 35, max_timestamp)
+    _CRC.pack_into(batch, 17, compute_crc(batch))
+
+
 def patch_append_time(batch: bytearray | memoryview, attributes: int, now_ms: int) -> None:
     """Make the broker's time the time of every record, and the checksum right again."""
-    _ATTRIBUTES.pack_into(batch, 21, attributes | TIMESTAMP_TYPE_FLAG)
-    _TIMESTAMP.pack_into(batch, 35, now_ms)
-    _CRC.pack_into(batch, 17, compute_crc(batch))
+    patch_max_timestamp(batch, attributes | TIMESTAMP_TYPE_FLAG, now_ms)
 
 
 def write_header(batch: bytearray | memoryview, header: Header) -> None:

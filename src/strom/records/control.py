@@ -113,21 +113,19 @@ def read_control(record: Record) -> Control:
 
 def _message_class(type_: ControlType, version: int) -> type[Entity]:
     match type_:
-        case ControlType.LEADER_CHANGE if version > 0:
-            found: type[Entity] = leader_change_v1.LeaderChangeMessage
         case ControlType.LEADER_CHANGE:
-            found = leader_change_v0.LeaderChangeMessage
+            newest = leader_change_v1.LeaderChangeMessage
+            return newest if version > 0 else leader_change_v0.LeaderChangeMessage
         case ControlType.SNAPSHOT_HEADER:
-            found = snapshot_header.SnapshotHeaderRecord
+            return snapshot_header.SnapshotHeaderRecord
         case ControlType.SNAPSHOT_FOOTER:
-            found = snapshot_footer.SnapshotFooterRecord
+            return snapshot_footer.SnapshotFooterRecord
         case ControlType.KRAFT_VERSION:
-            found = kraft_version.KRaftVersionRecord
+            return kraft_version.KRaftVersionRecord
         case ControlType.KRAFT_VOTERS:
-            found = voters_record.VotersRecord
+            return voters_record.VotersRecord
         case ControlType.ABORT | ControlType.COMMIT | ControlType.UNKNOWN:
-            found = end_transaction.EndTxnMarker
-    return found
+            return end_transaction.EndTxnMarker
 
 
 def write_control_key(type_: ControlType) -> bytes:

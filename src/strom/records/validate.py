@@ -1,12 +1,17 @@
-"""What a broker refuses to append from a client, in Kafka's words.
+"""What a broker refuses to append from a client, with Kafka's codes and words.
 
-A good batch is judged by its 61 bytes and its checksum. Records are looked at in three cases
-only: the topic is compacted (each needs a key), the topic limits how old a record may be (the
-header holds the newest time but not the oldest), or the header says that some record is too
-new (then the answer names which).
+A good batch is judged by its 61 bytes and its checksum. Records are looked at only where
+
+- the topic is compacted: each record needs a key;
+- the topic limits how old a record may be: the header holds the newest time, not the oldest;
+- the header says that some record is too new: the answer must name which;
+- the header claims the broker's time, which is not the client's to set.
+
+So, unlike Kafka, a broker takes a batch with a right checksum around records that cannot be
+read, or with a newest time below that of its records: who wrote it fools only its own readers.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from strom.records.batch import (
     CODEC_MASK,
@@ -15,13 +20,17 @@ from strom.records.batch import (
     MAGIC,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    PREFIX_SIZE,
     TIMESTAMP_TYPE_FLAG,
     Buffer,
     Header,
     compute_crc,
+    patch_append_time,
+    patch_max_timestamp,
     read_header,
+    read_prefix,
 )
-from strom.records.compression import DECOMPRESSED_BYTES_MAX, Codec, compress
+from strom.records.compression import CODEC_NAMES, DECOMPRESSED_BYTES_MAX, Codec, compress
 from strom.records.record import Record, read_payload, read_records, seal
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -31,14 +40,20 @@ UNLIMITED_MS = 2**63 - 1
 ZSTD_PRODUCE_VERSION = 7
 #: The record errors that the message of a refusal repeats.
 _ERRORS_SHOWN_MAX = 3
+#: Where the magic stands in all three message formats, and what must be there to see it.
+_MAGIC_AT = 16
+_PEEK_BYTES = 17
+#: The smallest message of the oldest format; a length below it is a lie in any format.
+_LENGTH_MIN = 14
+
+RecordErrors = tuple[tuple[int, str | None], ...]
+WritableBuffer = bytearray | memoryview
 
 
 class InvalidRecords(KafkaError):  # noqa: N818 - a refusal, as KafkaError's others
     """A batch refused because of some of its records: (index in the batch, why) each."""
 
-    def __init__(
-        self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str | None], ...]
-    ) -> None:
+    def __init__(self, code: ErrorCode, message: str, record_errors: RecordErrors) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
 
@@ -48,105 +63,148 @@ class Limits(NamedTuple):
 
     #: As in messages: "<topic>-<index>".
     partition: str
-    batch_bytes_max: int = 1024 * 1024 + 12
+    batch_bytes_max: int = 1024 * 1024 + PREFIX_SIZE
     is_compacted: bool = False
     has_append_time: bool = False
     timestamp_before_max_ms: int = UNLIMITED_MS
     timestamp_after_max_ms: int = 60 * 60 * 1000
 
 
-def check_field(records: Buffer | None, produce_version: int, partition: str) -> Header:
-    """Return the header of the one batch that a partition's field in Produce must hold."""
+def check_field(records: Buffer | None, produce_version: int = ZSTD_PRODUCE_VERSION) -> Header:
+    """Return the header of the one batch that a partition's field in Produce must hold.
+
+    The batch is the field's first `header.size_bytes`: behind it may stand bytes that make no
+    whole batch, which Kafka cuts off too.
+    """
     if records is None or len(records) < HEADER_SIZE:
-        return _refuse_short(records, produce_version)
+        _refuse_short(b"" if records is None else records, produce_version)
     header = read_header(records)
-    if header.magic != MAGIC:
-        raise _wrong_magic(header.magic, produce_version)
-    if header.length + 12 != len(records):
-        return _refuse_length(header, records, produce_version)
+    size = header.length + PREFIX_SIZE
+    if header.magic != MAGIC or size != len(records):
+        _check_shape(records, header, produce_version)
     if header.attributes & CODEC_MASK == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {produce_version} are not allowed to use "
-            "ZStandard compression",
+            f"{CODEC_NAMES[Codec.ZSTD]} compression",
         )
     return header
 
 
-def _refuse_short(records: Buffer | None, produce_version: int) -> Header:
-    raise KafkaError(
-        ErrorCode.INVALID_RECORD,
-        f"Produce requests with version {produce_version} must have at least one record batch "
-        "per partition",
+def _refuse_short(records: Buffer, produce_version: int) -> NoReturn:
+    if len(records) >= _PEEK_BYTES:
+        _check_start(records, 0, produce_version)
+    raise _no_batch(produce_version)
+
+
+def _check_shape(records: Buffer, header: Header, produce_version: int) -> None:
+    """Refuse a field that is not one batch of our format and at most a few bytes more."""
+    _check_start(records, 0, produce_version)
+    size = header.size_bytes
+    if size > len(records):
+        raise _no_batch(produce_version)
+    if size < HEADER_SIZE:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record batch is corrupted (the size {size} is smaller than the minimum allowed "
+            f"overhead {HEADER_SIZE})",
+        )
+    rest = len(records) - size
+    if rest < _PEEK_BYTES:
+        return
+    _check_start(records, size, produce_version)
+    if read_prefix(records, size)[1] <= rest:
+        raise _invalid(
+            f"Produce requests with version {produce_version} are only allowed to contain "
+            "exactly one record batch per partition"
+        )
+
+
+def _check_start(records: Buffer, position: int, produce_version: int) -> None:
+    """Refuse a length that no format has, and every format but ours."""
+    length = read_prefix(records, position)[1] - PREFIX_SIZE
+    if length < _LENGTH_MIN:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record size {length} is less than the minimum record overhead ({_LENGTH_MIN})",
+        )
+    magic = int.from_bytes(records[position + _MAGIC_AT : position + _PEEK_BYTES], signed=True)
+    if magic == MAGIC:
+        return
+    if 0 <= magic < MAGIC:
+        raise _invalid(
+            f"Produce requests with version {produce_version} are only allowed to contain "
+            f"record batches with magic version {MAGIC}"
+        )
+    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+
+
+def _no_batch(produce_version: int) -> KafkaError:
+    return _invalid(
+        f"Produce requests with version {produce_version} must have exactly one record batch "
+        "per partition"
     )
 
 
-def _wrong_magic(magic: int, produce_version: int) -> KafkaError:
-    if 0 <= magic < MAGIC:
-        return KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Produce requests with version {produce_version} are only allowed to contain "
-            "record batches with magic version 2",
-        )
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+def check_batch(header: Header, batch: WritableBuffer, limits: Limits, now_ms: int) -> Header:
+    """Refuse what Kafka refuses from a client; return the header of what may be appended.
 
-
-def _refuse_length(header: Header, records: Buffer, produce_version: int) -> Header:
-    if header.size_bytes < len(records):
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Produce requests with version {produce_version} are only allowed to contain "
-            "exactly one record batch per partition",
-        )
-    return _refuse_short(records, produce_version)
-
-
-def check_batch(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> None:
-    """Refuse what Kafka refuses from a client; the batch is exactly the one of the header."""
-    if header.length + 12 > limits.batch_bytes_max:
-        raise _too_large(header, limits)
+    The buffer holds exactly the batch of the header. Where the topic wants the broker's time, or
+    the header has a wrong one, it is set in place, and the header returned says so.
+    """
+    if header.length + PREFIX_SIZE > limits.batch_bytes_max:
+        check_size(header.size_bytes, limits)
     if header.crc != compute_crc(batch):
         raise KafkaError(
             ErrorCode.CORRUPT_MESSAGE,
-            f"Record is corrupt (stored crc = {header.crc}) in topic partition {limits.partition}.",
+            f"Record is corrupt (stored crc = {header.crc}, computed crc = {compute_crc(batch)}) "
+            f"in topic partition {limits.partition}.",
         )
+    attributes = header.attributes
     count = header.record_count
     if (
         count <= 0
         or count != header.last_offset_delta + 1
         or header.base_offset != 0
-        or header.attributes & (CONTROL_FLAG | TIMESTAMP_TYPE_FLAG)
-        or header.producer_id != NO_PRODUCER_ID
-        or header.attributes & CODEC_MASK > Codec.ZSTD
+        or attributes & CONTROL_FLAG
+        or attributes & CODEC_MASK > Codec.ZSTD
+        or (header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID)
     ):
-        _check_closely(header, limits)
-    if not limits.has_append_time:
-        if (
-            limits.timestamp_before_max_ms != UNLIMITED_MS
-            or header.max_timestamp - now_ms > limits.timestamp_after_max_ms
-            or limits.is_compacted
-        ):
-            _check_records(batch, limits, now_ms)
-    elif limits.is_compacted:
-        _check_records(batch, limits, now_ms)
+        _refuse(header, limits)
+    if (
+        limits.is_compacted
+        or limits.has_append_time
+        or attributes & TIMESTAMP_TYPE_FLAG
+        or header.max_timestamp - now_ms > limits.timestamp_after_max_ms
+        or limits.timestamp_before_max_ms != UNLIMITED_MS
+    ):
+        return _check_times(header, batch, limits, now_ms)
+    return header
 
 
-def _too_large(header: Header, limits: Limits) -> KafkaError:
-    return KafkaError(
-        ErrorCode.MESSAGE_TOO_LARGE,
-        f"The record batch size in the append to {limits.partition} is {header.size_bytes} "
-        f"bytes which exceeds the maximum configured value of {limits.batch_bytes_max}.",
-    )
+def check_size(size_bytes: int, limits: Limits) -> None:
+    """Refuse a batch over the topic's limit; recompression may bring one there."""
+    if size_bytes > limits.batch_bytes_max:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append to {limits.partition} is {size_bytes} "
+            f"bytes which exceeds the maximum configured value of {limits.batch_bytes_max}.",
+        )
 
 
-def _check_closely(header: Header, limits: Limits) -> None:
-    """Find which of the rare marks of a header is wrong, in Kafka's order; maybe none is."""
-    where = f"in topic partition {limits.partition}"
+def _refuse(header: Header, limits: Limits) -> NoReturn:
+    """Say which mark of the header is wrong, in Kafka's order."""
+    where = f"in topic partition {limits.partition}."
     span = f"[{header.base_offset}, {header.last_offset}]"
     if header.base_offset != 0:
         raise _invalid(
             f"The baseOffset of the record batch in the append to {limits.partition} should "
             f"be 0, but it is {header.base_offset}"
+        )
+    if header.attributes & CODEC_MASK > Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Unknown compression type id: {header.codec}",
         )
     if header.last_offset_delta < 0:
         raise _invalid(f"Batch has an invalid offset range: {span} {where}")
@@ -159,53 +217,82 @@ def _check_closely(header: Header, limits: Limits) -> None:
         )
     if header.is_control:
         raise _invalid(f"Clients are not allowed to write control records {where}")
-    if header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
-        raise _invalid(
-            f"Invalid sequence number {header.base_sequence} in record batch with producerId "
-            f"{header.producer_id} {where}"
-        )
+    raise _invalid(
+        f"Invalid sequence number {header.base_sequence} in record batch with producerId "
+        f"{header.producer_id} {where}"
+    )
 
 
-def _check_records(batch: Buffer, limits: Limits, now_ms: int) -> None:
+def _check_times(header: Header, batch: WritableBuffer, limits: Limits, now_ms: int) -> Header:
+    if limits.has_append_time:
+        if limits.is_compacted or header.has_append_time:
+            _check_records(header, batch, limits, now_ms)
+        patch_append_time(batch, header.attributes, now_ms)
+        return read_header(batch)
+    newest = _check_records(header, batch, limits, now_ms)
+    if newest == header.max_timestamp and not header.has_append_time:
+        return header
+    patch_max_timestamp(batch, header.attributes & ~TIMESTAMP_TYPE_FLAG, newest)
+    return read_header(batch)
+
+
+def _check_records(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> int:
+    """Refuse the records that the topic does not take; return the newest time of all."""
     errors: list[tuple[int, str | None]] = []
     code = ErrorCode.INVALID_RECORD
+    newest = NO_TIMESTAMP
     for index, record in enumerate(read_records(batch, size_bytes_max=DECOMPRESSED_BYTES_MAX)):
+        newest = max(newest, record.timestamp_ms)
         if limits.is_compacted and record.key is None:
-            errors.append(
-                (
-                    index,
-                    "Compacted topic cannot accept message without key in topic partition "
-                    f"{limits.partition}.",
-                )
-            )
-        elif not limits.has_append_time and _is_out_of_range(record, limits, now_ms):
+            errors.append((index, _without_key(limits)))
+            continue
+        complaint = _complain_of_time(header, record, limits, now_ms)
+        if complaint is not None:
             code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, _out_of_range(record, limits, now_ms)))
+            errors.append((index, complaint))
     if errors:
         raise _rejected(code, tuple(errors))
+    return newest
 
 
-def _is_out_of_range(record: Record, limits: Limits, now_ms: int) -> bool:
-    if record.timestamp_ms == NO_TIMESTAMP:
-        return False
-    age_ms = now_ms - record.timestamp_ms
-    return age_ms > limits.timestamp_before_max_ms or -age_ms > limits.timestamp_after_max_ms
-
-
-def _out_of_range(record: Record, limits: Limits, now_ms: int) -> str:
+def _without_key(limits: Limits) -> str:
     return (
-        f"Timestamp {record.timestamp_ms} of message with offset {record.offset} is out of range. "
+        f"Compacted topic cannot accept message without key in topic partition {limits.partition}"
+    )
+
+
+def _complain_of_time(header: Header, record: Record, limits: Limits, now_ms: int) -> str | None:
+    timestamp = record.timestamp_ms
+    if limits.has_append_time or timestamp == NO_TIMESTAMP:
+        return _claimed_append_time(header, record) if header.has_append_time else None
+    age_ms = now_ms - timestamp
+    if age_ms <= limits.timestamp_before_max_ms and -age_ms <= limits.timestamp_after_max_ms:
+        return None
+    return (
+        f"Timestamp {timestamp} of message with offset {record.offset} is out of range. "
         f"The timestamp should be within [{now_ms - limits.timestamp_before_max_ms}, "
         f"{now_ms + limits.timestamp_after_max_ms}]"
     )
 
 
-def _rejected(code: ErrorCode, errors: tuple[tuple[int, str | None], ...]) -> InvalidRecords:
+def _claimed_append_time(header: Header, record: Record) -> str:
+    # Kafka shows its class, of which there is another one for compressed batches.
+    kind = "PartialDefaultRecord" if header.codec else "DefaultRecord"
+    key_size = 0 if record.key is None else len(record.key)
+    value_size = 0 if record.value is None else len(record.value)
+    return (
+        f"Invalid timestamp type in message {kind}(offset={record.offset}, "
+        f"timestamp={record.timestamp_ms}, key={key_size} bytes, value={value_size} bytes). "
+        "Producer should not set timestamp type to LogAppendTime."
+    )
+
+
+def _rejected(code: ErrorCode, errors: RecordErrors) -> InvalidRecords:
     if code == ErrorCode.INVALID_TIMESTAMP:
         message = "One or more records have been rejected due to invalid timestamp"
     else:
         shown = ", ".join(
-            f"RecordError(batchIndex={index}, message={why})"
+            f"RecordError(batchIndex={index}, message='{why}')"
             for index, why in errors[:_ERRORS_SHOWN_MAX]
         )
         message = (
@@ -228,7 +315,7 @@ def recompress(
 ) -> bytearray:
     """Return the batch with its records compressed anew; all else stays as it is.
 
-    The caller has checked the batch; it must check the new size against the topic's limit.
+    The batch has been checked; its new size is to be checked against the topic's limit.
     """
     header = read_header(batch)
     payload = read_payload(batch, header, size_bytes_max=size_bytes_max)
