@@ -1,0 +1,156 @@
+"""Brokers that run beside the tests: Strom as a process of its own, and Apache Kafka."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PEER = Path(__file__).parent / "peer" / "kafka"
+STOP_SECONDS = 30
+TOOL_SECONDS = 60
+#: The controller of the peer listens so far above its broker.
+CONTROLLER_DISTANCE = 101
+
+
+class StromProcess:
+    """`strom broker start` in a directory of its own; it may be killed and started again."""
+
+    def __init__(self, directory, **settings):
+        self.root = Path(directory)
+        self.directory = self.root / "data"
+        self.bootstrap = f"127.0.0.1:{free_port()}"
+        self.process = None
+        own = {
+            "node.id": 1,
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": self.directory,
+        }
+        self.config = self.root / "server.properties"
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.config.write_text("".join(f"{k}={v}\n" for k, v in {**own, **settings}.items()))
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self):
+        """Start it and wait until it says that it is ready."""
+        command = [sys.executable, "-m", "strom", "broker", "start", "--config", str(self.config)]
+        with open(self.root / "broker.log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        for line in self.process.stdout:
+            if line.startswith(b"ready"):
+                return self
+        raise AssertionError(f"no broker: {(self.root / 'broker.log').read_text()[-2000:]}")
+
+    def end(self, how=signal.SIGTERM):
+        """Send it a signal and return its exit code."""
+        self.process.send_signal(how)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        finally:
+            self.process.stdout.close()
+
+    def kill(self):
+        """End it as a power cut would, but for the page cache."""
+        self.end(signal.SIGKILL)
+
+    def stop(self):
+        """Stop it cleanly."""
+        assert self.end() == 0
+
+    def remove(self):
+        """End it if it runs, and take its files away."""
+        if self.process is not None and self.process.poll() is None:
+            self.end(signal.SIGKILL)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class KafkaProcess:
+    """Apache Kafka on a free port."""
+
+    def __init__(self, directory, *properties):
+        self.root = Path(directory)
+        self.directory = self.root / "data-1"
+        port = free_port(CONTROLLER_DISTANCE)
+        self.bootstrap = f"127.0.0.1:{port}"
+        arguments = [each for pair in properties for each in ("--property", pair)]
+        self.command = ["start", "--port", str(port), "--dir", str(directory), *arguments]
+
+    def start(self):
+        peer(*self.command)
+        return self
+
+    def stop(self):
+        peer("stop", "--dir", str(self.root))
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Outside:
+    """A broker that somebody else runs; only its address is known."""
+
+    directory = None
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+
+
+def peer(*arguments):
+    """Run the peer's script; it says on stderr what went wrong."""
+    return subprocess.run([sys.executable, PEER, *arguments], check=True, timeout=TOOL_SECONDS * 2)
+
+
+def kafka_tool(name, *arguments, text="", timeout=TOOL_SECONDS):
+    """Run one of Apache Kafka's own tools; the completed process with its text."""
+    command = [sys.executable, PEER, "tool", name, *map(str, arguments)]
+    return subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def java_missing():
+    """Why Apache Kafka's tools cannot run here, or None."""
+    found = subprocess.run(
+        [sys.executable, PEER, "ready"], capture_output=True, text=True, check=False
+    )
+    return found.stderr.strip() or None
+
+
+def kcat_missing():
+    """Why kcat cannot run here, or None."""
+    return None if shutil.which("kcat") else "kcat is not installed"
+
+
+def free_port(*distances):
+    """A port that is free, and so are those at the given distances from it."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            if all(is_free(port + distance) for distance in distances):
+                return port
+
+
+def is_free(port):
+    with socket.socket() as other:
+        try:
+            other.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            return False
+    return True
+
+
+def new_directory(name):
+    return Path(tempfile.mkdtemp(prefix=f"strom-{name}-"))
+
+
+def outside_bootstrap():
+    """The address of a broker to test instead of Strom (to prove the tests, not Strom)."""
+    return os.environ.get("STROM_TEST_BOOTSTRAP")
