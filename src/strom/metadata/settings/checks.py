@@ -1,0 +1,182 @@
+"""Which values are valid, in Kafka's words when they are not."""
+
+from typing import Final, NamedTuple
+
+from strom.metadata.settings.definition import Value, invalid, text_of
+
+REPLICAS_FORM: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+class Range(NamedTuple):
+    """Numbers between two bounds, either of which may be missing."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Say which bound is crossed."""
+        if not isinstance(value, int | float):
+            return None
+        if self.low is not None and value < self.low:
+            return invalid(name, text_of(value), f"Value must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            return invalid(name, text_of(value), f"Value must be no more than {self.high}")
+        return None
+
+    def __str__(self) -> str:
+        return f"[{self.low},...{'' if self.high is None else f',{self.high}'}]"
+
+
+class GzipLevel:
+    """1 to 9, or -1 for the library's choice."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse every other level."""
+        if value == -1 or (isinstance(value, int) and 1 <= value <= 9):
+            return None
+        return invalid(name, value, "Value must be between 1 and 9 or equal to -1")
+
+    def __str__(self) -> str:
+        return "[1,...,9] or -1"
+
+
+class OneOf(NamedTuple):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+    ignores_case: bool = False
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Name the words that would do."""
+        if value in self.words or (self.ignores_case and str(value).upper() in self.words):
+            return None
+        how = " (case insensitive)" if self.ignores_case else ""
+        return invalid(name, value, f"String must be one of{how}: {', '.join(self.words)}")
+
+    def __str__(self) -> str:
+        return f"{'(case insensitive) ' if self.ignores_case else ''}[{', '.join(self.words)}]"
+
+
+class Listed(NamedTuple):
+    """A list without repetition or empty items; perhaps of a few words, perhaps never empty."""
+
+    words: tuple[str, ...] = ()
+    may_be_empty: bool = True
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Find the first thing wrong with the list."""
+        assert isinstance(value, tuple)
+        if not value and not self.may_be_empty:
+            wanted = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
+            return f"Configuration '{name}' must not be empty. Valid values include: {wanted}"
+        if len(set(value)) < len(value):
+            return f"Configuration '{name}' values must not be duplicated."
+        for item in value:
+            if not item:
+                return f"Configuration '{name}' values must not be empty."
+            if self.words and item not in self.words:
+                return OneOf(self.words).problem(name, item)
+        return None
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]" if self.words else ""
+
+
+class Filled:
+    """A text that is not empty."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse the empty text."""
+        return None if value else invalid(name, value, "String must be non-empty")
+
+    def __str__(self) -> str:
+        return "non-empty string"
+
+
+class Replicas:
+    """`*`, or pairs of partition and broker."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse what is neither."""
+        assert isinstance(value, tuple)
+        if value == ("*",) or all(is_pair(item) for item in value):
+            return None
+        shown = f"[{', '.join(value)}]"
+        wanted = f"a list of replicas in the following format: {REPLICAS_FORM}"
+        return invalid(name, shown, f"{name} must be the literal '*' or {wanted}")
+
+    def __str__(self) -> str:
+        return REPLICAS_FORM
+
+
+def is_pair(text: str) -> bool:
+    """Whether the text is two numbers with a colon between them."""
+    left, colon, right = text.partition(":")
+    return bool(colon) and left.isdecimal() and right.isdecimal()
+
+
+class Voters:
+    """Controllers as id@host:port."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse an entry of another form."""
+        assert isinstance(value, tuple)
+        for item in value:
+            node, at, address = item.partition("@")
+            if not (at and node.isdecimal() and is_address(address)):
+                form = "Each entry should be in the form `{id}@{host}:{port}`."
+                return f"Invalid configuration value for {name}. {form}"
+        return None
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+class Addresses:
+    """Servers as host:port."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse an entry of another form."""
+        assert isinstance(value, tuple)
+        for item in value:
+            if not is_address(item):
+                form = 'Each entry should be in the form "{host}:{port}"'
+                return f"Failed to parse host name from {item} for the configuration {name}. {form}"
+        return None
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is a host and a port."""
+    host, colon, port = text.rpartition(":")
+    return bool(colon and host) and port.isdecimal() and int(port) <= 65535
+
+
+class OffsetReset:
+    """Where a share group starts: earliest, latest, or a time ago."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Refuse every other word."""
+        text = str(value)
+        if text in ("earliest", "latest") or text.startswith("by_duration:P"):
+            return None
+        wanted = "either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        why = f"Invalid value `{text}` for configuration {name}. The value must be {wanted}"
+        return invalid(name, text, why)
+
+    def __str__(self) -> str:
+        return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+
+AT_LEAST_0: Final = Range(0)
+AT_LEAST_1: Final = Range(1)
+ANY_LIST: Final = Listed()
+FILLED_LIST: Final = Listed(may_be_empty=False)
+FILLED: Final = Filled()
+GZIP_LEVEL: Final = GzipLevel()
+REPLICAS: Final = Replicas()
+VOTERS: Final = Voters()
+ADDRESSES: Final = Addresses()
+OFFSET_RESET: Final = OffsetReset()

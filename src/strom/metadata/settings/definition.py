@@ -1,0 +1,159 @@
+"""What a setting is: its name, type, default, valid values, and what Strom does with it.
+
+Names, types, defaults, ranges and the texts of refusals are Kafka 4.3's, so that a client that
+reads an error or a description cannot tell the difference. Values are parsed once and kept as
+plain Python values; LIST is a tuple, PASSWORD and CLASS are strings.
+"""
+
+from typing import Final, NamedTuple, Protocol
+
+Value = bool | int | float | str | tuple[str, ...] | None
+
+# The codes of types are those of the DescribeConfigs response.
+UNKNOWN: Final = 0
+BOOLEAN: Final = 1
+STRING: Final = 2
+INT: Final = 3
+SHORT: Final = 4
+LONG: Final = 5
+DOUBLE: Final = 6
+LIST: Final = 7
+CLASS: Final = 8
+PASSWORD: Final = 9
+
+TYPE_NAMES: Final = (
+    "UNKNOWN BOOLEAN STRING INT SHORT LONG DOUBLE LIST CLASS PASSWORD".split()  # noqa: SIM905
+)
+BITS: Final = {INT: 32, SHORT: 16, LONG: 64}
+
+HIGH: Final = "high"
+MEDIUM: Final = "medium"
+LOW: Final = "low"
+
+# When a change takes effect: after a restart, at once for one broker, or at once for all.
+READ_ONLY: Final = "read-only"
+PER_BROKER: Final = "per-broker"
+CLUSTER_WIDE: Final = "cluster-wide"
+
+#: In place of the reason why a setting is accepted but not used.
+USED: Final = ""
+
+NEVER: Final = 2**63 - 1
+INT_MAX: Final = 2**31 - 1
+DOUBLE_MAX: Final = 1.7976931348623157e308
+
+
+class SettingsError(Exception):
+    """Settings that nothing can be started with; the message is one line for the user."""
+
+
+class Check(Protocol):
+    """Tells valid values from others."""
+
+    def problem(self, name: str, value: Value) -> str | None:
+        """Say what is wrong with the value, in the whole sentence that the user gets."""
+
+
+class Setting(NamedTuple):
+    """The definition of one setting."""
+
+    name: str
+    type: int
+    default: Value
+    check: Check | None
+    importance: str
+    mode: str
+    #: Why the broker does well without it; USED if it does not.
+    accepted: str
+    doc: str = ""
+
+    def says(self, doc: str) -> "Setting":
+        """Complete the definition with what the setting is for."""
+        return self._replace(doc=doc)
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value must never be shown."""
+        return self.type == PASSWORD
+
+    def read(self, text: str) -> Value:
+        """Parse and check a value; raise ValueError with Kafka's words if it will not do."""
+        value = parse(self.name, self.type, text)
+        problem = None if self.check is None else self.check.problem(self.name, value)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+    def show(self, value: Value) -> str | None:
+        """Write a value as Kafka describes it."""
+        return None if value is None else text_of(value)
+
+
+def parse(name: str, kind: int, text: str) -> Value:
+    """Read a value of the type; raise ValueError with Kafka's words if it is none."""
+    trimmed = text.strip()
+    if kind in BITS:
+        return parse_whole(name, kind, text)
+    if kind == BOOLEAN:
+        if trimmed.lower() not in ("true", "false"):
+            raise ValueError(invalid(name, text, "Expected value to be either true or false"))
+        return trimmed.lower() == "true"
+    if kind == DOUBLE:
+        return parse_double(name, text)
+    if kind == LIST:
+        return tuple(item.strip() for item in trimmed.split(",")) if trimmed else ()
+    return trimmed
+
+
+def parse_whole(name: str, kind: int, text: str) -> int:
+    """Read a whole number that fits the type."""
+    half = 1 << (BITS[kind] - 1)
+    trimmed = text.strip()
+    # int() alone would take the underscores of Python's own literals.
+    if trimmed.removeprefix("-").removeprefix("+").isdecimal():
+        try:
+            number = int(trimmed)
+        except ValueError:
+            number = half
+        if -half <= number < half:
+            return number
+    raise ValueError(invalid(name, text, f"Not a number of type {TYPE_NAMES[kind]}"))
+
+
+def parse_double(name: str, text: str) -> float:
+    """Read a number with a fraction."""
+    try:
+        if "_" not in text:
+            return float(text)
+    except ValueError:
+        pass
+    raise ValueError(invalid(name, text, "Not a number of type DOUBLE"))
+
+
+def text_of(value: bool | float | str | tuple[str, ...]) -> str:
+    """Write a value as Java does."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return double_text(value)
+    return str(value)
+
+
+def double_text(value: float) -> str:
+    """Write a double as Java does: plain from 0.001 to ten million, else with an exponent."""
+    if value != value:  # noqa: PLR0124 - the one value that is not itself
+        return "NaN"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        mantissa, _, exponent = f"{value:e}".partition("e")
+        mantissa = f"{value / 10.0 ** int(exponent):.15g}"
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def invalid(name: str, value: object, why: str) -> str:
+    """Word a refusal as Kafka does."""
+    return f"Invalid value {value} for configuration {name}: {why}"
