@@ -1,0 +1,57 @@
+"""`strom broker start`: a broker with the settings of a `server.properties` file."""
+
+from strom.cli.failure import Failure
+from strom.cli.lean import Command, Option, Values
+from strom.cli.up import announce, pairs
+
+OPTIONS = (
+    Option(
+        "config",
+        ("--config", "-c"),
+        str,
+        None,
+        "File with the broker's settings, in the form of Kafka's server.properties.",
+        "FILE",
+        required=True,
+    ),
+    Option(
+        "override",
+        ("--override", "-o"),
+        list,
+        [],
+        "Setting that goes before the file's; may be repeated.",
+        "KEY=VALUE",
+    ),
+)
+
+
+def start(values: Values) -> int:
+    """Run a broker until it is told to stop."""
+    from strom.broker.process import run
+    from strom.metadata.settings.properties import read_properties
+
+    overrides = pairs(values["override"])
+    text = read_text(str(values["config"]))
+    return run({**read_properties(text), **overrides}, on_ready=announce)
+
+
+def read_text(path: str) -> str:
+    """Read the settings file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Failure(f"cannot read {path}: it is not UTF-8 text") from None
+
+
+COMMAND = Command(
+    "Start a broker with the settings of a file, in the foreground.",
+    (
+        "strom broker start --config server.properties",
+        "strom broker start -c server.properties -o node.id=2 -o log.dirs=/data/2",
+    ),
+    OPTIONS,
+    start,
+)

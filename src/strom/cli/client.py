@@ -1,0 +1,211 @@
+"""Clients of any Kafka cluster, made from a command's options; refusals become one line.
+
+librdkafka tries for a long time to reach a broker that is not there. A person at a prompt wants
+to know at once, so the address is tried with a plain connection first.
+"""
+
+import difflib
+import logging
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from strom.cli.failure import USED_WRONGLY, Failure
+from strom.cli.options import ClientOptions
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+ANSWER_SECONDS_MAX = 10.0
+CONNECT_SECONDS_MAX = 3.0
+DEFAULT_PORT = 9092
+
+#: Names of the Java client that librdkafka does not know under the same name.
+JAVA_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.request.size": "message.max.bytes"}
+
+Properties = dict[str, Any]
+Client: TypeAlias = "AdminClient | Producer | Consumer"
+
+
+def properties(options: ClientOptions) -> Properties:
+    """Return the client's properties: the file's, then those of the command line."""
+    read: Properties = {"bootstrap.servers": options.bootstrap_server}
+    if options.client_config_file is not None:
+        read |= dict(file_properties(options.client_config_file))
+    for text in options.client_config:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise Failure(f"--client-config wants KEY=VALUE, not {text!r}", USED_WRONGLY)
+        read[key.strip()] = value.strip()
+    return {JAVA_NAMES.get(key, key): value for key, value in read.items()}
+
+
+def file_properties(path: str) -> Iterator[tuple[str, str]]:
+    """Read a properties file; colon and equals sign both separate (CON-15)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from None
+    for line in map(str.strip, lines):
+        if line and line[0] not in "#!":
+            separator = min((at for at in (line.find("="), line.find(":")) if at > 0), default=0)
+            if not separator:
+                raise Failure(f"{path}: no '=' or ':' in the line {line!r}")
+            yield line[:separator].strip(), line[separator + 1 :].strip()
+
+
+def admin(options: ClientOptions) -> "AdminClient":
+    """Return an admin client of a cluster that can be reached."""
+    from confluent_kafka.admin import AdminClient
+
+    settings = properties(options)
+    require_reachable(settings)
+    with bad_properties():
+        return AdminClient(settings | {"logger": logger()})
+
+
+def producer(options: ClientOptions, defaults: Properties) -> "Producer":
+    """Return a producer; what the user says goes before the defaults."""
+    from confluent_kafka import Producer
+
+    settings = defaults | properties(options)
+    require_reachable(settings)
+    with bad_properties():
+        return Producer(settings | {"logger": logger()})
+
+
+def consumer(options: ClientOptions, defaults: Properties) -> "Consumer":
+    """Return a consumer that belongs to no group: it is told what to read, and commits nothing."""
+    from confluent_kafka import Consumer
+
+    alone = {
+        # librdkafka wants a name although no group is ever joined.
+        "group.id": "strom-cli",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        # Missing data is an error to show, not a reason to start elsewhere.
+        "auto.offset.reset": "error",
+    }
+    settings = alone | defaults | properties(options)
+    require_reachable(settings)
+    with bad_properties():
+        return Consumer(settings | {"logger": logger()})
+
+
+@contextmanager
+def bad_properties() -> Iterator[None]:
+    """Say that a property is wrong, if making a client fails."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise Failure(f"client property: {text_of(error)}", USED_WRONGLY) from None
+
+
+def require_reachable(settings: Properties) -> None:
+    """Fail unless one of the addresses takes a connection."""
+    addresses = str(settings["bootstrap.servers"])
+    reasons = []
+    for address in addresses.split(","):
+        host, port = split_address(address.strip())
+        try:
+            socket.create_connection((host, port), timeout=CONNECT_SECONDS_MAX).close()
+        except OSError as error:
+            reasons.append(f"{address.strip()}: {error.strerror or 'no answer'}")
+        else:
+            return
+    raise Failure(
+        f"no broker at {'; '.join(reasons)}. "
+        "Start one with `strom up`, or name another with -b or STROM_BOOTSTRAP."
+    )
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port."""
+    bare = address.rpartition("://")[2]
+    host, separator, port = bare.rpartition(":")
+    if not separator or bare.endswith("]"):
+        return bare.strip("[]"), DEFAULT_PORT
+    if not port.isdecimal():
+        raise Failure(f"{address!r} is no address: it should look like 127.0.0.1:9092", 2)
+    return host.strip("[]"), int(port)
+
+
+def logger() -> logging.Logger:
+    """Return the log of the client library: warnings and errors, as Kafka's own tools show them."""
+    log = logging.getLogger("strom.client")
+    if not log.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("[%(asctime)s] %(levelname)s %(message)s"))
+        logging.addLevelName(logging.WARNING, "WARN")
+        log.addHandler(handler)
+        log.setLevel(logging.WARNING)
+        log.propagate = False
+    return log
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn what a cluster refuses into a Failure with the cluster's own words."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise Failure(text_of(error)) from None
+
+
+def text_of(error: Exception) -> str:
+    """Return the words of a KafkaException or KafkaError."""
+    cause = error.args[0] if error.args else error
+    text: str = cause.str() if hasattr(cause, "str") else str(cause)
+    return text
+
+
+def metadata(client: "Client", topic: str | None = None) -> "ClusterMetadata":
+    """Ask a client of any kind for the cluster's metadata."""
+    from confluent_kafka import KafkaException
+
+    try:
+        if topic is None:
+            return client.list_topics(timeout=ANSWER_SECONDS_MAX)
+        return client.list_topics(topic, timeout=ANSWER_SECONDS_MAX)
+    except KafkaException as error:
+        if error.args[0].name() in {"_TRANSPORT", "_TIMED_OUT"}:
+            raise Failure(
+                f"the broker did not answer within {ANSWER_SECONDS_MAX:.0f} s: "
+                "is that a Kafka port, and does it want TLS or SASL (-X security.protocol=…)?"
+            ) from None
+        raise Failure(text_of(error)) from None
+
+
+def partitions_of(client: "Client", topic: str) -> list[int]:
+    """Return the partitions of a topic that must exist."""
+    topics = metadata(client).topics
+    if topic not in topics:
+        raise unknown_topic(topic, topics)
+    return sorted(topics[topic].partitions)
+
+
+def unknown_topic(topic: str, known: Iterable[str]) -> Failure:
+    """Say that a topic is missing, in Kafka's words (TOP-05), with the nearest name there is."""
+    near = difflib.get_close_matches(topic, list(known), n=1)
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    return Failure(f"Topic '{topic}' does not exist as expected{hint}")
+
+
+def is_unknown_topic(error: "KafkaError") -> bool:
+    """Whether the cluster says that it has no such topic."""
+    return error.name() in {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
+
+
+def watermarks(reader: "Consumer", partition: "TopicPartition") -> tuple[int, int]:
+    """Return the start and end offset of a partition."""
+    with refusals():
+        low, high = reader.get_watermark_offsets(partition, timeout=ANSWER_SECONDS_MAX)
+    return low, high

@@ -1,0 +1,45 @@
+"""Where the `strom` command begins.
+
+`strom up` and `strom broker start` take a shorter way than the other commands: typer alone
+takes longer to import than a broker takes to start. Their options are plain data (`lean`);
+what is plainly right is read here, everything else (`--help`, a typing error, completion) goes
+to typer, which was told the same options and knows how to explain them.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from strom.cli.failure import Failure, report
+from strom.cli.lean import Command, parse
+
+#: The commands that run a broker, and the module that holds each as `COMMAND`.
+LEAN_COMMANDS = {("up",): "strom.cli.up", ("broker", "start"): "strom.cli.broker"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the arguments name; return the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = run_lean(arguments)
+        return run_typer(arguments) if code is None else code
+    except Failure as failure:
+        return report(failure)
+
+
+def run_lean(arguments: Sequence[str]) -> int | None:
+    """Run a command that must start fast; None if this is not one, or if typer must look at it."""
+    for words, module in LEAN_COMMANDS.items():
+        if tuple(arguments[: len(words)]) == words:
+            command: Command = import_module(module).COMMAND
+            values = parse(command.options, arguments[len(words) :])
+            return None if values is None else command.run(values)
+    return None
+
+
+def run_typer(arguments: Sequence[str]) -> int:
+    """Run any command; typer ends the process itself unless the command returns."""
+    from strom.cli.app import app
+
+    app(args=list(arguments), prog_name="strom")
+    return 0

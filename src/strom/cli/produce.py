@@ -1,0 +1,375 @@
+"""`strom produce`: send lines, arguments, JSON or a file as records.
+
+Keys go to partitions as the Java client sends them (murmur2), so that producers in several
+languages agree where a key lives (PRO-06); a record without a key goes to any partition.
+"""
+
+import base64
+import binascii
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
+
+import typer
+
+from strom.cli import client
+from strom.cli.failure import ENDED_BY_SIGNAL, USED_WRONGLY, Failure
+from strom.cli.options import ReportOptions, examples, taking
+from strom.cli.output import console
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+#: From this size on a file is sent with a progress bar.
+LARGE_BYTES = 4 << 20
+SIGINT = 2
+UNASSIGNED = -1
+FLUSH_SECONDS = 0.5
+
+
+class Codec(StrEnum):
+    """How batches are compressed."""
+
+    none = "none"
+    gzip = "gzip"
+    snappy = "snappy"
+    lz4 = "lz4"
+    zstd = "zstd"
+
+
+class Acks(StrEnum):
+    """How many replicas must have a record before it counts as sent."""
+
+    all = "all"
+    one = "1"
+    none = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceOptions(ReportOptions):
+    """What to send, where to, and how carefully."""
+
+    topic: Annotated[str, typer.Argument(show_default=False)]
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[VALUE…]", show_default=False, help="Default: lines of input."),
+    ] = None
+    key: Annotated[str | None, typer.Option("--key", "-k", help="Key of every record.")] = None
+    key_separator: Annotated[
+        str | None,
+        typer.Option("--key-separator", "-K", help="What stands between key and value in a line."),
+    ] = None
+    header: Annotated[
+        list[str],
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of every record; repeatable."),
+    ] = field(default_factory=list)
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, help="Send to this one.")
+    ] = None
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Read lines from it.")
+    ] = None
+    whole: Annotated[bool, typer.Option("--whole", help="All the input is one record.")] = False
+    from_json: Annotated[
+        bool,
+        typer.Option("--from-json", help="Lines are JSON objects as `consume --json` prints."),
+    ] = False
+    empty_as_null: Annotated[
+        bool, typer.Option("--empty-as-null", "-Z", help="Send '' as null: a tombstone.")
+    ] = False
+    acks: Annotated[Acks, typer.Option("--acks", "-a", help="Who must have it.")] = Acks.all
+    compression: Annotated[Codec, typer.Option("--compression", "-z")] = Codec.none
+    idempotence: Annotated[
+        bool | None,
+        typer.Option("--idempotence/--no-idempotence", help="Default: on, with acks=all."),
+    ] = None
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say where each record went.")
+    ] = False
+
+
+class Outgoing(NamedTuple):
+    """A record to send."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int = UNASSIGNED
+    timestamp_ms: int = 0
+
+
+@taking(ProduceOptions)
+def produce(options: ProduceOptions) -> None:
+    """Send records to a topic."""
+    template = Template(options)
+    with ExitStack() as stack:
+        lines = source(options, stack)
+        producer = client.producer(options, producer_properties(options))
+        check_partition(producer, options)
+        sending = Sending(producer, options)
+        try:
+            for outgoing in template.records(lines):
+                sending.send(outgoing)
+        except KeyboardInterrupt:
+            sending.finish()
+            raise typer.Exit(ENDED_BY_SIGNAL + SIGINT) from None
+        finally:
+            sending.finish()
+    sending.report()
+
+
+def producer_properties(options: ProduceOptions) -> client.Properties:
+    """Return the properties that the options stand for."""
+    idempotent = options.idempotence
+    if idempotent is None:
+        # Without acknowledgements from all replicas a retry cannot be told from a new record.
+        idempotent = options.acks is Acks.all
+    elif idempotent and options.acks is not Acks.all:
+        raise Failure("--idempotence needs --acks all", USED_WRONGLY)
+    return {
+        "acks": options.acks.value,
+        "compression.type": options.compression.value,
+        "enable.idempotence": idempotent,
+        "partitioner": "murmur2_random",
+        # A topic that is created by the first record is there sooner than this.
+        "topic.metadata.propagation.max.ms": 5000,
+    }
+
+
+def check_partition(producer: "Producer", options: ProduceOptions) -> None:
+    """Refuse a partition that the topic does not have; learn whether a broker answers at all."""
+    topic = client.metadata(producer, options.topic).topics[options.topic]
+    there = len(topic.partitions)
+    if options.partition is not None and there and options.partition >= there:
+        raise Failure(
+            f"{options.topic} has no partition {options.partition}: they are 0 to {there - 1}"
+        )
+
+
+def source(options: ProduceOptions, stack: ExitStack) -> Iterable[bytes]:
+    """Return the pieces of input, each to become a record."""
+    if options.values:
+        return [text.encode() for text in options.values]
+    if options.file is None or options.file == "-":
+        if sys.stdin.isatty() and not options.whole:
+            return prompted()
+        return [sys.stdin.buffer.read()] if options.whole else lines_of(sys.stdin.buffer)
+    try:
+        file = stack.enter_context(Path(options.file).open("rb"))  # noqa: SIM115 - the stack closes it
+    except OSError as error:
+        raise Failure(f"cannot read {options.file}: {error.strerror}") from None
+    if options.whole:
+        return [file.read()]
+    size_bytes = os.fstat(file.fileno()).st_size
+    if size_bytes >= LARGE_BYTES and sys.stderr.isatty():
+        return lines_with_progress(file, size_bytes, stack)
+    return lines_of(file)
+
+
+def prompted() -> Iterator[bytes]:
+    """Yield what is typed at a prompt, until Ctrl+D (PRO-17)."""
+    while True:
+        try:
+            yield input("> ").encode()
+        except EOFError:
+            print(file=sys.stderr)
+            return
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines without their ends."""
+    for line in file:
+        yield line.rstrip(b"\r\n")
+
+
+def lines_with_progress(file: BinaryIO, size_bytes: int, stack: ExitStack) -> Iterator[bytes]:
+    """Yield lines, and show how far the file was read."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    progress = stack.enter_context(Progress(*columns, console=console(stderr=True)))
+    task = progress.add_task("sending", total=size_bytes)
+    for line in file:
+        progress.advance(task, len(line))
+        yield line.rstrip(b"\r\n")
+
+
+class Template:
+    """Makes records of pieces of input."""
+
+    def __init__(self, options: ProduceOptions) -> None:
+        self._options = options
+        self._separator = None if options.key_separator is None else options.key_separator.encode()
+        self._key = None if options.key is None else options.key.encode()
+        self._headers = tuple(read_header(text) for text in options.header)
+        self._partition = UNASSIGNED if options.partition is None else options.partition
+        if self._separator == b"" or (options.from_json and self._separator is not None):
+            raise Failure("--key-separator must be a text, and not with --from-json", USED_WRONGLY)
+
+    def records(self, pieces: Iterable[bytes]) -> Iterator[Outgoing]:
+        """Yield the record that each piece stands for."""
+        make: Callable[[bytes, int], Outgoing]
+        make = self._from_json if self._options.from_json else self._from_text
+        for number, piece in enumerate(pieces, start=1):
+            yield make(piece, number)
+
+    def _from_text(self, piece: bytes, number: int) -> Outgoing:
+        key, value = self._key, piece
+        if self._separator is not None:
+            before, separator, value = piece.partition(self._separator)
+            if not separator:
+                text = piece.decode(errors="replace")
+                raise Failure(f"No key separator found on line number {number}: '{text}'")
+            key = before
+        return Outgoing(self._nulled(key), self._nulled(value), self._headers, self._partition)
+
+    def _nulled(self, data: bytes | None) -> bytes | None:
+        return None if self._options.empty_as_null and not data else data
+
+    def _from_json(self, piece: bytes, number: int) -> Outgoing:
+        try:
+            line = json.loads(piece)
+        except ValueError as error:
+            raise Failure(f"line {number} is not JSON: {error}") from None
+        if not isinstance(line, dict):
+            raise Failure(f"line {number} is not a JSON object")
+        partition = self._options.partition if self._options.partition is not None else None
+        return Outgoing(
+            json_bytes(line, "key", number) if "key" in line else self._key,
+            json_bytes(line, "value", number),
+            (*json_headers(line.get("headers"), number), *self._headers),
+            UNASSIGNED if partition is None else partition,
+        )
+
+
+def read_header(text: str) -> tuple[str, bytes | None]:
+    """Read NAME=VALUE; NAME alone is a header without a value."""
+    name, separator, value = text.partition("=")
+    if not name:
+        raise Failure(f"--header wants NAME=VALUE, not {text!r}", USED_WRONGLY)
+    return name, value.encode() if separator else None
+
+
+def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
+    """Return a text as it is, anything else as JSON, nothing for null."""
+    if f"{name}_base64" in line:
+        try:
+            return base64.b64decode(line[f"{name}_base64"], validate=True)
+        except (binascii.Error, TypeError):
+            raise Failure(f"line {number}: {name}_base64 is not base64") from None
+    value = line.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def json_headers(headers: object, number: int) -> Iterator[tuple[str, bytes | None]]:
+    """Read headers: an object, or a list of pairs where a name may come twice."""
+    pairs = headers.items() if isinstance(headers, dict) else headers or ()
+    try:
+        for name, value in pairs:  # type: ignore[attr-defined]
+            yield str(name), None if value is None else str(value).encode()
+    except (TypeError, ValueError):
+        raise Failure(f"line {number}: headers should be an object or a list of pairs") from None
+
+
+class Sending:
+    """One run: sends records and takes note of where they went."""
+
+    def __init__(self, producer: "Producer", options: ProduceOptions) -> None:
+        self._producer = producer
+        self._options = options
+        #: Per partition: how many records, the first and the last offset.
+        self._sent: dict[int, list[int]] = {}
+        self._errors: list[str] = []
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Hand a record to the client; wait while its queue is full."""
+        keywords: dict[str, Any] = {}
+        if outgoing.headers:
+            keywords["headers"] = list(outgoing.headers)
+        while True:
+            try:
+                self._producer.produce(
+                    self._options.topic,
+                    outgoing.value,
+                    outgoing.key,
+                    outgoing.partition,
+                    self._on_delivery,
+                    **keywords,
+                )
+            except BufferError:
+                self._producer.poll(FLUSH_SECONDS)
+            else:
+                break
+        self._producer.poll(0)
+        if self._errors:
+            raise Failure(self._errors[0])
+
+    def _on_delivery(self, error: "KafkaError | None", message: "Message") -> None:
+        if error is not None:
+            self._errors.append(f"a record could not be sent: {error.str()}")
+            return
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        place = self._sent.setdefault(partition, [0, offset, offset])
+        place[0] += 1
+        place[1:] = [min(place[1], offset), max(place[2], offset)]
+        if self._options.verbose:
+            self._tell(message)
+
+    def _tell(self, message: "Message") -> None:
+        if self._options.json:
+            place = {"partition": message.partition(), "offset": message.offset()}
+            print(json.dumps({"topic": message.topic(), **place}))
+        else:
+            print(f"{message.topic()}-{message.partition()} offset {message.offset()}")
+
+    def finish(self) -> None:
+        """Wait until every record was answered; a time-out of the client is an answer too."""
+        while self._producer.flush(FLUSH_SECONDS):
+            if self._errors:
+                self._producer.purge()
+
+    def report(self) -> None:
+        """Say how it went."""
+        if self._errors:
+            more = f" (and {len(self._errors) - 1} more)" if len(self._errors) > 1 else ""
+            raise Failure(self._errors[0] + more)
+        if self._options.json:
+            places = {
+                str(partition): {"records": count, "first_offset": first, "last_offset": last}
+                for partition, (count, first, last) in sorted(self._sent.items())
+            }
+            sent = sum(count for count, _, _ in self._sent.values())
+            line = {"topic": self._options.topic, "sent": sent, "partitions": places}
+            print(json.dumps(line))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command(
+        epilog=examples(
+            "echo 'Countdown gestartet' | strom produce flugdaten",
+            "echo 'rakete1:Liftoff' | strom produce flugdaten -K :",
+            "strom produce flugdaten 'Liftoff' --key rakete1 --header source=tower --verbose",
+            "strom produce users '' --key alice -Z        (a tombstone)",
+            "strom produce events --file events.jsonl -z zstd",
+            "strom consume old --from-beginning -u end --json | strom produce new --from-json",
+        )
+    )(produce)

@@ -1,0 +1,103 @@
+"""`strom up`: one command, a broker to play with, in the foreground.
+
+Everything it needs is made on the spot: an empty directory is formatted on the first start.
+With `--memory` the directory lies on a memory file system and is removed on the way out.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from strom.cli.failure import Failure
+from strom.cli.lean import Command, Option, Values
+
+MEMORY_FILE_SYSTEM = "/dev/shm"
+DEFAULT_DIRECTORY = "strom-data"
+
+OPTIONS = (
+    Option("port", ("--port", "-p"), int, 9092, "Port to listen on; 0 picks a free one."),
+    Option("host", ("--host",), str, "127.0.0.1", "Address to listen on."),
+    Option("dir", ("--dir", "-d"), str, DEFAULT_DIRECTORY, "Directory that keeps the data."),
+    Option("memory", ("--memory",), bool, False, "Keep the data in memory, for this run only."),
+    Option(
+        "override",
+        ("--override", "-o"),
+        list,
+        [],
+        "Broker setting by its name in server.properties; may be repeated.",
+        "KEY=VALUE",
+    ),
+)
+
+
+def up(values: Values) -> int:
+    """Run a broker until it is told to stop."""
+    from strom.broker.process import run
+
+    overrides = pairs(values["override"])
+    with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
+        static = {
+            "log.dirs": path,
+            "listeners": f"PLAINTEXT://{bracketed(str(values['host']))}:{values['port']}",
+            **overrides,
+        }
+        return run(static, on_ready=announce)
+
+
+@contextmanager
+def directory(path: str, *, in_memory: bool) -> Iterator[str]:
+    """Give the data directory, and take it away again if it was for this run only."""
+    if not in_memory:
+        yield os.path.abspath(path)
+        return
+    from shutil import rmtree
+    from tempfile import mkdtemp
+
+    if not os.path.isdir(MEMORY_FILE_SYSTEM):
+        print(f"no {MEMORY_FILE_SYSTEM} here: the files go to a temporary directory", flush=True)
+    parent = MEMORY_FILE_SYSTEM if os.path.isdir(MEMORY_FILE_SYSTEM) else None
+    path = mkdtemp(prefix="strom-", dir=parent)
+    try:
+        yield path
+    finally:
+        rmtree(path, ignore_errors=True)
+
+
+def announce(bootstrap: str) -> None:
+    """Say that clients may come."""
+    print(f"ready {bootstrap}", flush=True)
+    if sys.stdout.isatty():
+        at = "" if bootstrap == "127.0.0.1:9092" else f" -b {bootstrap}"
+        print(f'try: echo "Countdown gestartet" | strom produce{at} flugdaten')
+        print(f"     strom consume{at} flugdaten --from-beginning")
+        print("Ctrl+C stops it.", flush=True)
+
+
+def bracketed(host: str) -> str:
+    """Write an IPv6 address as a URL wants it."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def pairs(texts: object) -> dict[str, str]:
+    """Read KEY=VALUE texts."""
+    assert isinstance(texts, list)
+    read = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise Failure(f"--override wants KEY=VALUE, not {text!r}", exit_code=2)
+        read[key.strip()] = value.strip()
+    return read
+
+
+COMMAND = Command(
+    "Start a broker to play with, in the foreground; Ctrl+C stops it.",
+    (
+        "strom up",
+        "strom up --port 0 --memory",
+        "strom up --dir /var/lib/strom --override log.retention.hours=24",
+    ),
+    OPTIONS,
+    up,
+)
