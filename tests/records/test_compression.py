@@ -1,0 +1,134 @@
+"""The five codecs: round trips, forms of other libraries, bombs and broken data."""
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strom.records.compression import (
+    CODEC_NAMES,
+    CODECS_BY_NAME,
+    XERIAL_MAGIC,
+    Codec,
+    codec_named,
+    codec_of,
+    compress,
+    decompress,
+)
+from strom.wire.errors import ErrorCode, KafkaError
+
+COMPRESSING = [codec for codec in Codec if codec is not Codec.NONE]
+TEXT = b"altitude=12000 speed=7800 " * 40
+
+
+@pytest.mark.parametrize("codec", Codec)
+@given(data=st.binary(max_size=2000), repeat=st.integers(1, 50))
+def test_what_was_compressed_comes_back(codec, data, repeat):
+    assert decompress(codec, compress(codec, data * repeat)) == data * repeat
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_several_blocks_come_back(codec):
+    data = bytes(range(256)) * 1000
+    assert decompress(codec, compress(codec, data)) == data
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_any_buffer_will_do(codec):
+    packed = compress(codec, memoryview(bytearray(TEXT)))
+    assert decompress(codec, memoryview(bytearray(packed))) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"), [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 12)), (Codec.ZSTD, (1, 22))]
+)
+def test_every_level_can_be_read(codec, levels):
+    for level in levels:
+        assert decompress(codec, compress(codec, TEXT, level)) == TEXT
+
+
+def test_higher_level_packs_tighter():
+    data = bytes((i * i) % 251 for i in range(50_000))
+    assert len(compress(Codec.GZIP, data, 9)) <= len(compress(Codec.GZIP, data, 1))
+
+
+def test_snappy_is_written_in_the_frame_that_java_writes():
+    packed = compress(Codec.SNAPPY, TEXT)
+    assert packed.startswith(XERIAL_MAGIC + bytes.fromhex("0000000100000001"))
+
+
+def test_raw_snappy_is_read():
+    assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
+
+
+def test_lz4_of_other_writers_is_read():
+    assert decompress(Codec.LZ4, bytes(cramjam.lz4.compress(TEXT * 9999))) == TEXT * 9999
+
+
+def test_lz4_is_written_with_independent_blocks():
+    # Bit 5 of the flags; Java's reader refuses a frame without it.
+    assert compress(Codec.LZ4, TEXT)[4] & 0x20
+
+
+def test_names_are_kafkas():
+    assert [CODEC_NAMES[codec] for codec in Codec] == ["none", "gzip", "snappy", "lz4", "zstd"]
+    assert codec_named("uncompressed") is Codec.NONE
+    assert all(CODECS_BY_NAME[name] is codec for codec, name in CODEC_NAMES.items())
+
+
+@pytest.mark.parametrize("number", [-1, 5, 6, 7])
+def test_unknown_codec_is_refused(number):
+    for attempt in (codec_of, lambda n: compress(n, b""), lambda n: decompress(n, b"")):
+        with pytest.raises(KafkaError) as caught:
+            attempt(number)
+        assert caught.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_unknown_name_is_refused():
+    with pytest.raises(KafkaError) as caught:
+        codec_named("brotli")
+    assert caught.value.code == ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_limit_is_exact(codec):
+    packed = compress(codec, TEXT)
+    assert decompress(codec, packed, size_bytes_max=len(TEXT)) == TEXT
+    with pytest.raises(KafkaError) as caught:
+        decompress(codec, packed, size_bytes_max=len(TEXT) - 1)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_bomb_does_not_go_off(codec):
+    bomb = compress(codec, bytes(20_000_000))
+    with pytest.raises(KafkaError) as caught:
+        decompress(codec, bomb, size_bytes_max=1_000_000)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_snappy_length_that_lies_reserves_nothing():
+    with pytest.raises(KafkaError):
+        decompress(Codec.SNAPPY, b"\xff\xff\xff\xff\x0f" + bytes(10))
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_cut_data_is_corrupt_at_every_byte(codec):
+    packed = compress(codec, TEXT)
+    # A cut between two parts of a frame may leave a whole, shorter one; never other bytes.
+    for size in range(len(packed)):
+        try:
+            assert TEXT.startswith(decompress(codec, packed[:size], size_bytes_max=5000))
+        except KafkaError as error:
+            assert error.code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+@given(data=st.binary(max_size=200))
+def test_noise_is_refused_or_read(codec, data):
+    head = {Codec.SNAPPY: XERIAL_MAGIC}.get(codec, compress(codec, b"")[:6])
+    for noise in (data, head + data):
+        try:
+            assert len(decompress(codec, noise, size_bytes_max=10_000)) <= 10_000
+        except KafkaError as error:
+            assert error.code == ErrorCode.CORRUPT_MESSAGE
