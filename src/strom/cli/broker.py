@@ -2,7 +2,7 @@
 
 from strom.cli.failure import Failure
 from strom.cli.lean import Command, Option, Values
-from strom.cli.up import announce, pairs
+from strom.cli.up import announce, overrides
 
 OPTIONS = (
     Option(
@@ -30,9 +30,9 @@ def start(values: Values) -> int:
     from strom.broker.process import run
     from strom.metadata.settings.properties import read_properties
 
-    overrides = pairs(values["override"])
-    text = read_text(str(values["config"]))
-    return run({**read_properties(text), **overrides}, on_ready=announce)
+    overridden = overrides(values["override"])
+    settings = read_properties(read_text(str(values["config"])))
+    return run({**settings, **overridden}, on_ready=announce)
 
 
 def read_text(path: str) -> str:

@@ -10,10 +10,12 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import ClientOptions
+from strom.metadata.settings.properties import read_properties
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -34,7 +36,7 @@ def properties(options: ClientOptions) -> Properties:
     """Return the client's properties: the file's, then those of the command line."""
     read: Properties = {"bootstrap.servers": options.bootstrap_server}
     if options.client_config_file is not None:
-        read |= dict(file_properties(options.client_config_file))
+        read |= file_properties(options.client_config_file)
     for text in options.client_config:
         key, separator, value = text.partition("=")
         if not separator:
@@ -43,19 +45,19 @@ def properties(options: ClientOptions) -> Properties:
     return {JAVA_NAMES.get(key, key): value for key, value in read.items()}
 
 
-def file_properties(path: str) -> Iterator[tuple[str, str]]:
+def file_properties(path: str) -> dict[str, str]:
     """Read a properties file; colon and equals sign both separate (CON-15)."""
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        return read_properties(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}") from None
-    for line in map(str.strip, lines):
-        if line and line[0] not in "#!":
-            separator = min((at for at in (line.find("="), line.find(":")) if at > 0), default=0)
-            if not separator:
-                raise Failure(f"{path}: no '=' or ':' in the line {line!r}")
-            yield line[:separator].strip(), line[separator + 1 :].strip()
+
+
+def address(options: ClientOptions) -> tuple[str, int]:
+    """Return host and port of the first broker named, once one takes connections."""
+    settings = properties(options)
+    require_reachable(settings)
+    return split_address(str(settings["bootstrap.servers"]).split(",")[0].strip())
 
 
 def admin(options: ClientOptions) -> "AdminClient":

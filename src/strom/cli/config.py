@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strom.cli import client
+from strom.cli import client, every_broker
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import print_json, print_table
@@ -82,23 +82,46 @@ class DescribeOptions(EntityOptions):
 @taking(DescribeOptions)
 def describe(options: DescribeOptions) -> None:
     """Show settings, and where each comes from."""
-    asked = resource(options)
-    admin = client.admin(options)
-    if options.topic is not None:
-        client.partitions_of(admin, options.topic)
-    with client.refusals():
-        (future,) = admin.describe_configs([asked]).values()
-        entries: dict[str, ConfigEntry] = future.result()
-    shown = [
-        described(entry)
-        for _, entry in sorted(entries.items())
-        if options.every or not is_inherited(entry, of_topic=options.topic is not None)
-    ]
+    entity(options)
+    if options.broker_default:
+        shown = described_defaults(options)
+    else:
+        shown = [
+            described(entry)
+            for _, entry in sorted(entries_of(options).items())
+            if options.every or not is_inherited(entry, of_topic=options.topic is not None)
+        ]
     if options.json:
         print_json(shown)
     else:
         columns = ("Setting", "Value", "From")
         print_table(columns, [(each["name"], each["value"], each["source"]) for each in shown])
+
+
+def described_defaults(options: EntityOptions) -> list[dict[str, object]]:
+    """Return what was set for every broker."""
+    entries = every_broker.describe(client.address(options))
+    return [
+        {
+            "name": entry.name,
+            "value": "(hidden)" if entry.is_sensitive else entry.value,
+            "source": SOURCES["DYNAMIC_DEFAULT_BROKER_CONFIG"],
+            "read_only": entry.read_only,
+            "sensitive": entry.is_sensitive,
+        }
+        for entry in sorted(entries, key=lambda entry: entry.name)
+    ]
+
+
+def entries_of(options: EntityOptions) -> "dict[str, ConfigEntry]":
+    """Ask for the settings of a topic or of one broker."""
+    admin = client.admin(options)
+    if options.topic is not None:
+        client.partitions_of(admin, options.topic)
+    with client.refusals():
+        (future,) = admin.describe_configs([resource(options)]).values()
+        entries: dict[str, ConfigEntry] = future.result()
+    return entries
 
 
 def is_inherited(entry: "ConfigEntry", *, of_topic: bool) -> bool:
@@ -174,7 +197,20 @@ def subtract(options: SetOptions) -> None:
 
 
 def change(options: EntityOptions, operation: str, values: dict[str, str]) -> None:
-    """Change settings one by one, all or none."""
+    """Change settings, all or none."""
+    kind, name = entity(options)
+    if options.broker_default:
+        every_broker.change(client.address(options), operation, values)
+    else:
+        change_one(options, operation, values)
+    if options.json:
+        print_json({"entity": kind, "name": name, "operation": operation.lower(), **values})
+    else:
+        print(f"Completed updating config for {kind} {name or '(all)'}.")
+
+
+def change_one(options: EntityOptions, operation: str, values: dict[str, str]) -> None:
+    """Change settings of a topic or of one broker."""
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
     asked = resource(options)
@@ -188,8 +224,3 @@ def change(options: EntityOptions, operation: str, values: dict[str, str]) -> No
     with client.refusals():
         (future,) = admin.incremental_alter_configs([asked]).values()
     finished(future)
-    kind, name = entity(options)
-    if options.json:
-        print_json({"entity": kind, "name": name, "operation": operation.lower(), **values})
-    else:
-        print(f"Completed updating config for {kind} {name or '(all)'}.")

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from strom.cli.failure import Failure
+from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.lean import Command, Option, Values
 
 MEMORY_FILE_SYSTEM = "/dev/shm"
@@ -35,12 +35,12 @@ def up(values: Values) -> int:
     """Run a broker until it is told to stop."""
     from strom.broker.process import run
 
-    overrides = pairs(values["override"])
+    overridden = overrides(values["override"])
     with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
         static = {
             "log.dirs": path,
             "listeners": f"PLAINTEXT://{bracketed(str(values['host']))}:{values['port']}",
-            **overrides,
+            **overridden,
         }
         return run(static, on_ready=announce)
 
@@ -79,16 +79,16 @@ def bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
-def pairs(texts: object) -> dict[str, str]:
+def overrides(texts: object) -> dict[str, str]:
     """Read KEY=VALUE texts."""
+    from strom.metadata.settings.definition import SettingsError
+    from strom.metadata.settings.properties import read_overrides
+
     assert isinstance(texts, list)
-    read = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key.strip():
-            raise Failure(f"--override wants KEY=VALUE, not {text!r}", exit_code=2)
-        read[key.strip()] = value.strip()
-    return read
+    try:
+        return read_overrides(texts)
+    except SettingsError as error:
+        raise Failure(str(error), USED_WRONGLY) from None
 
 
 COMMAND = Command(
