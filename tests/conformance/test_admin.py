@@ -124,7 +124,6 @@ def settings_of_a_new_topic_are_told(talk):
         (topic,) = answer["topics"]
         keep = {"retention.ms", "cleanup.policy", "segment.bytes"}
         topic["configs"] = [each for each in topic["configs"] if each["name"] in keep]
-        topic["configs"].sort(key=lambda each: each["name"])
         return answer
 
     topic = {"name": talk.topic(), "num_partitions": 3, "replication_factor": 1, "configs": given}
@@ -192,13 +191,8 @@ def change(talk, *changes, resource=None, **values):
 def describe(talk, *keys, resource=None):
     kind, name = resource or (TOPIC, talk.topic())
     asked = {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
-
-    def in_order(answer):
-        for result in answer["results"]:
-            result["configs"].sort(key=lambda each: each["name"])
-        return answer
-
-    ask(talk, "describe_configs", resources=[asked], include_synonyms=True, only=in_order)
+    talk.settle()
+    ask(talk, "describe_configs", resources=[asked], include_synonyms=True)
 
 
 def lists_are_appended_to_and_subtracted_from(talk):

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import time
+from operator import itemgetter
 from pathlib import Path
 from uuid import UUID
 
@@ -36,6 +37,7 @@ class Transcript:
         self.bootstrap = bootstrap
         self.name = name
         self.lines = []
+        self.settled = 0
 
     def topic(self, suffix=""):
         """A topic name of this conversation's own."""
@@ -51,9 +53,21 @@ class Transcript:
         wait_usable(self.raw, self.topic(suffix), partitions)
         return made["topic_id"]
 
+    def settle(self):
+        """Wait until what was changed before is seen by everybody.
+
+        Changes are seen in their order, so a topic that is made later and can be used proves
+        it. The second covers a broker that took the first in along with the change.
+        """
+        for _ in range(2):
+            self.settled += 1
+            self.create(f"-settled-{self.settled}")
+
     def ask(self, api, version, values=None, *, only=None):
         """Ask, note the answer (or what `only` makes of it), and return it whole."""
         answer = self.raw.ask(api, version, values or {})
+        while answer.get("error_code") == "coordinator_load_in_progress":
+            answer = self.raw.ask(api, version, values or {})
         noted = only(answer) if only else answer
         self.lines.append({f"{api} v{version}": self.steady(noted)})
         return answer
@@ -65,12 +79,20 @@ class Transcript:
         if isinstance(value, dict):
             return {name: self.steady(each, name) for name, each in value.items()}
         if isinstance(value, list):
-            return [self.steady(each, key) for each in value]
+            return in_order([self.steady(each, key) for each in value])
         if isinstance(value, bytes):
             return [f"{h.base_offset}-{h.last_offset}: {h.count}" for h in headers(value)]
         if isinstance(value, UUID):
             return "<id>"
         return value.replace(self.name, "~") if isinstance(value, str) else value
+
+
+def in_order(items):
+    """Topics by their names, partitions by number: Apache Kafka has them in a hash's order."""
+    for key, kind in (("name", str), ("partition_index", int)):
+        if all(isinstance(each, dict) and isinstance(each.get(key), kind) for each in items):
+            return sorted(items, key=itemgetter(key))
+    return items
 
 
 def wait_usable(raw, topic, partitions):
