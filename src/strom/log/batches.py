@@ -1,0 +1,78 @@
+"""Walking from batch to batch through a segment's file."""
+
+from collections.abc import Iterator
+from struct import Struct
+
+from strom.log.disk import File
+from strom.records.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header, read_header
+
+#: Large enough that a gigabyte is a thousand reads, small enough to throw away.
+WALK_BYTES = 1024 * 1024
+#: Two index intervals: what a look-up reads to find its batch behind an index entry.
+STEP_BYTES = 8192
+#: Base offset, length and, behind eleven bytes, the last offset's delta.
+_STEP = Struct(">qi11xi")
+
+
+class DamagedSegmentError(OSError):
+    """A segment holds something else than batches where a batch must begin."""
+
+
+def walk(file: File, position: int, end: int) -> Iterator[tuple[int, Header, memoryview]]:
+    """Yield position, header and bytes of each batch up to the end.
+
+    Stops in front of the first that is not whole or cannot be a batch by its length and magic;
+    whether its checksum is right is for the caller to say.
+    """
+    buffer = memoryview(b"")
+    at = 0
+    while position < end:
+        size = _whole_batch_size(buffer, at)
+        if size is None or size > len(buffer) - at:
+            wanted = max(WALK_BYTES, size or 0)
+            buffer = memoryview(file.read_at(position, min(wanted, end - position)))
+            at = 0
+            size = _whole_batch_size(buffer, 0)
+            if size is None or size > len(buffer):
+                if size is None or size > end - position or len(buffer) < HEADER_SIZE:
+                    return
+                continue
+        header = read_header(buffer, at)
+        if header.magic != MAGIC or size < HEADER_SIZE or header.last_offset_delta < 0:
+            return
+        yield position, header, buffer[at : at + size]
+        at += size
+        position += size
+
+
+def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
+    """Return how many bytes the batch says it has, or None if its header is not whole."""
+    if len(buffer) - at < HEADER_SIZE:
+        return None
+    return PREFIX_SIZE + int.from_bytes(buffer[at + 8 : at + 12], "big")
+
+
+def find(file: File, offset: int, position: int, end: int) -> tuple[int, int, int]:
+    """Return (position, base offset, size) of the first batch that ends at the offset or later.
+
+    The search begins at the batch at the position. If there is none, the position is the end.
+    """
+    buffer = b""
+    at = 0
+    while position < end:
+        if len(buffer) - at < HEADER_SIZE:
+            buffer = file.read_at(position, min(STEP_BYTES, end - position))
+            at = 0
+            if len(buffer) < HEADER_SIZE:
+                break
+        base_offset, length, last_delta = _STEP.unpack_from(buffer, at)
+        size = length + PREFIX_SIZE
+        if size < HEADER_SIZE or position + size > end:
+            break
+        if base_offset + last_delta >= offset:
+            return position, base_offset, size
+        at += size
+        position += size
+    if position < end:
+        raise DamagedSegmentError(f"No batch at position {position}")
+    return end, -1, 0

@@ -1,0 +1,54 @@
+"""Making a log durable: what to sync is collected on the loop, the waiting is done in a thread.
+
+The recovery point moves only after the sync has returned, and only to the end that the log had
+when the flush began. Behind it everything must outlive a power cut: the batches, the indexes and
+snapshots of segments that are no longer appended to, the leader epochs, and the names of the files.
+The active segment's indexes need not: recovery reads that segment in any case.
+"""
+
+from collections.abc import Sequence
+
+from strom.log.disk import Disk, File
+
+#: So much may gather before the disk is told to begin; it keeps fsync short later on.
+WRITE_BACK_BYTES = 8 * 1024 * 1024
+
+
+class Flush:
+    """The syncs that make a log durable up to an offset."""
+
+    __slots__ = ("_directory", "_disk", "_files", "end_offset", "is_done", "truncations")
+
+    def __init__(
+        self, disk: Disk, files: Sequence[File], directory: str, end_offset: int, truncations: int
+    ) -> None:
+        self._disk = disk
+        self._files = files
+        self._directory = directory
+        self.end_offset = end_offset
+        #: How often the log had been cut when this began; after a cut it proves nothing.
+        self.truncations = truncations
+        self.is_done = False
+
+    def run(self) -> None:
+        """Wait for the disk. Touches nothing of the log, so it may run in a thread."""
+        for file in self._files:
+            file.sync()
+        if self._directory:
+            self._disk.sync_directory(self._directory)
+        self.is_done = True
+
+
+class WriteBack:
+    """A hint to the disk to begin with some bytes, before anybody waits for them."""
+
+    __slots__ = ("_file", "_position", "_size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self._file = file
+        self._position = position
+        self._size = size
+
+    def run(self) -> None:
+        """Give the hint; it may block for a while, so it may run in a thread."""
+        self._file.start_write_back(self._position, self._size)

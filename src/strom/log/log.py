@@ -1,0 +1,384 @@
+"""One partition on disk: append at the end, read from an offset on.
+
+    directory/
+      00000000000000000000.log .index .timeindex             a segment
+      00000000000000004711.log .index .timeindex .snapshot   the next one, the active segment
+      leader-epoch-checkpoint
+
+Batches are appended to the last segment only, which is left for a new one when it is full or old
+enough. Between socket and disk a batch stays as it is, but for its offset and its leader's epoch.
+
+All state belongs to one thread, the loop's. After a crash, `open` finds all batches in front of
+the recovery point, as many of the later ones as reached the disk without a gap, and nothing else.
+"""
+
+import errno
+from collections.abc import Iterator
+from typing import NamedTuple, Self
+
+from strom.log.aborted import AbortedTransaction
+from strom.log.config import LogConfig
+from strom.log.disk import File
+from strom.log.files import OpenFiles
+from strom.log.producers import Marker, Origin, read_marker
+from strom.log.recovery import Known, Loader
+from strom.log.segment import Segment
+from strom.log.segmented import SegmentedLog
+from strom.log.times import TimedOffset, find_latest, find_time
+from strom.records.batch import (
+    CODEC_MASK,
+    PREFIX_SIZE,
+    Buffer,
+    Header,
+    compute_crc,
+    patch_append_time,
+    patch_place,
+    read_prefix,
+)
+from strom.records.compression import CODECS_BY_NAME
+from strom.records.record import read_batch
+from strom.records.validate import check_batch, check_field
+from strom.wire.errors import ErrorCode, KafkaError
+
+
+class Appended(NamedTuple):
+    """Where a batch stands in the log."""
+
+    base_offset: int
+    last_offset: int
+    #: -1 where the records keep the time that the producer gave them.
+    append_time_ms: int
+    #: It was there already; nothing was written.
+    duplicate: bool
+
+
+class Slice(NamedTuple):
+    """A range of a segment's file. Whoever keeps it keeps the file open."""
+
+    file: File
+    position: int
+    size: int
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes, for those who cannot send from the file."""
+        return self.file.read_at(self.position, self.size)
+
+
+class Log(SegmentedLog):
+    """The batches of one partition."""
+
+    __slots__ = ()
+
+    @classmethod
+    def open(  # noqa: PLR0913 - four facts from the checkpoints, each with a name at the call
+        cls,
+        files: OpenFiles,
+        directory: str,
+        config: LogConfig,
+        *,
+        name: tuple[str, int],
+        clean: bool,
+        recovery_point: int,
+        start_offset: int,
+        now_ms: int,
+    ) -> Self:
+        """Open the log in the directory, or create it there.
+
+        `clean` says that the log was closed and the recovery point is its end; then no batch is
+        read. Otherwise all from the recovery point's segment on are, which may take long.
+        """
+        log = cls(files, directory, name)
+        log.config = config
+        loader = Loader(files, directory, config, f"{name[0]}-{name[1]}")
+        loaded = loader.load(Known(clean, recovery_point, start_offset), now_ms)
+        log.segments, log.end_offset, log.producers, log.epochs, log.snapshots, log.cut_bytes = (
+            loaded
+        )
+        log._flushed_ms = now_ms
+        if not log.segments:
+            log.epochs.write()
+            log._add_segment(start_offset, now_ms)
+        log._activate()
+        log.start_offset = max(start_offset, log.segments[0].base_offset)
+        log.recovery_point = max(min(recovery_point, log.end_offset), log.start_offset)
+        log._is_touched = log._is_touched or not clean
+        if log.start_offset > log.end_offset:
+            # The batches in front of the first offset went too: nothing before it is wanted.
+            log.truncate_fully_and_start_at(log.start_offset, now_ms)
+        return log
+
+    # Appending.
+
+    def append_as_leader(
+        self,
+        batch: memoryview,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> Appended:
+        """Check the one batch, give it the next offsets and write it; all or nothing.
+
+        The batch is changed in place: its offset, its leader's epoch, perhaps its time.
+        """
+        limits = self._limits
+        marker = None
+        if origin is Origin.CLIENT:
+            header = check_field(batch)
+            if header.length + PREFIX_SIZE != len(batch):
+                # What follows is no whole batch; Kafka cuts it off too.
+                batch = batch[: header.length + PREFIX_SIZE]
+            check_batch(header, batch, limits, now_ms)
+        else:
+            header = read_batch(batch)
+            marker = read_marker(header, batch)
+        base_offset = self.end_offset
+        if header.producer_id >= 0:
+            earlier = self.producers.check(header, origin, base_offset, marker, transaction_version)
+            if earlier is not None:
+                append_time = earlier.timestamp_ms if limits.has_append_time else -1
+                return Appended(earlier.first_offset, earlier.last_offset, append_time, True)
+        patch_place(batch, base_offset, leader_epoch)
+        append_time = -1
+        if limits.has_append_time:
+            patch_append_time(batch, header.attributes, now_ms)
+            append_time = now_ms
+            header = header._replace(max_timestamp=now_ms)
+        last_offset = self._write_one(batch, header, leader_epoch, now_ms)
+        if header.producer_id >= 0:
+            self._apply(header, base_offset, marker)
+        return Appended(base_offset, last_offset, append_time, False)
+
+    def _write_one(self, batch: memoryview, header: Header, leader_epoch: int, now_ms: int) -> int:
+        """Write a batch at the log's end; return its last offset."""
+        base_offset = self.end_offset
+        last_offset = base_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        self._write(batch, last_offset, max_timestamp, now_ms, (leader_epoch, base_offset))
+        segment = self._active
+        position = segment.size_bytes
+        interval = self._config.index_interval_bytes
+        segment.note_batch(last_offset, max_timestamp, position, interval)
+        segment.advance(position, len(batch))
+        self.end_offset = last_offset + 1
+        return last_offset
+
+    def append_as_follower(self, batches: memoryview, *, now_ms: int) -> Appended:
+        """Write batches as a leader has placed them; a torn one at the end is left out."""
+        found = list(self._placed(batches))
+        if not found:
+            return Appended(self.end_offset, self.end_offset - 1, -1, False)
+        fits = sum(header.length + PREFIX_SIZE for header, _ in found) <= self._config.segment_bytes
+        start = 0
+        for group in [found] if fits else [[each] for each in found]:
+            size = sum(header.length + PREFIX_SIZE for header, _ in group)
+            self._write_placed(batches[start : start + size], group, now_ms)
+            start += size
+        return Appended(found[0][0].base_offset, self.end_offset - 1, -1, False)
+
+    def _placed(self, batches: memoryview) -> Iterator[tuple[Header, memoryview]]:
+        """Yield the whole batches, each checked against the one before."""
+        position, next_offset = 0, self.end_offset
+        while len(batches) - position >= PREFIX_SIZE:
+            size = read_prefix(batches, position)[1]
+            if size > len(batches) - position:
+                return
+            batch = batches[position : position + size]
+            header = read_batch(batch)
+            if header.crc != compute_crc(batch):
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"Record is corrupt (stored crc = {header.crc}) in topic partition "
+                    f"{self._limits.partition}.",
+                )
+            if header.base_offset < next_offset:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"Append to {self._limits.partition} at {header.base_offset}, "
+                    f"but the log ends at {next_offset}",
+                )
+            yield header, batch
+            next_offset = header.last_offset + 1
+            position += size
+
+    def _write_placed(
+        self, batches: memoryview, group: list[tuple[Header, memoryview]], now_ms: int
+    ) -> None:
+        first, last = group[0][0], group[-1][0]
+        newest = max(header.max_timestamp for header, _ in group)
+        self._write(
+            batches, last.last_offset, newest, now_ms, (first.leader_epoch, first.base_offset)
+        )
+        interval = self._config.index_interval_bytes
+        for header, batch in group:
+            self._active.note(header, self._active.size_bytes, interval)
+            self.end_offset = header.last_offset + 1
+            self.epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._apply(header, header.base_offset, read_marker(header, batch))
+
+    def _write(
+        self,
+        batch: memoryview,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+        epoch: tuple[int, int],
+    ) -> None:
+        """Write behind the active segment, or a new one; on an error nothing has changed."""
+        if self.failed is not None:
+            raise self._storage_error(self.failed)
+        try:
+            if self._is_roll_due(len(batch), last_offset, max_timestamp, now_ms):
+                self.roll(now_ms)
+            if epoch[0] > self.epochs.latest:
+                self.epochs.assign(*epoch)
+            self._active.write(batch)
+        except OSError as error:
+            self._note_failure(error)
+            raise self._storage_error(error) from error
+        self._is_touched = True
+
+    def _note_failure(self, error: OSError) -> None:
+        # A full disk is no broken disk: what was written is cut off, and there may be room soon.
+        if error.errno != errno.ENOSPC or self._active.is_torn:
+            self.failed = error
+
+    def _storage_error(self, error: OSError) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"Error while appending records to {self._limits.partition} in dir "
+            f"{self.directory}: {error}",
+        )
+
+    def _is_roll_due(
+        self, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        segment = self._active
+        config = self._config
+        if segment.size_bytes > config.segment_bytes - size_bytes:
+            if size_bytes > config.segment_bytes:
+                raise KafkaError(
+                    ErrorCode.RECORD_LIST_TOO_LARGE,
+                    f"Message batch size is {size_bytes} bytes in append to partition "
+                    f"{self._limits.partition}, which exceeds the maximum configured segment size "
+                    f"of {config.segment_bytes}.",
+                )
+            return True
+        if segment.size_bytes > 0:
+            first_ms = segment.first_time_ms()
+            waited_ms = max_timestamp - first_ms if first_ms >= 0 else now_ms - segment.created_ms
+            if waited_ms > config.segment_ms - segment.jitter_ms:
+                return True
+        return segment.is_index_full(config.index_bytes_max) or not segment.can_hold(last_offset)
+
+    def _apply(self, header: Header, base_offset: int, marker: Marker | None) -> None:
+        aborted = self.producers.apply(header, base_offset, marker)
+        if aborted is not None:
+            try:
+                self._active.add_aborted(aborted)
+            except OSError as error:
+                # The marker is written; recovery finds from it what could not be noted.
+                self.failed = error
+
+    def needs_recompression(self, batch: Buffer) -> bool:
+        """Whether the topic wants another codec than the producer used."""
+        wanted = self._config.compression_type
+        return wanted != "producer" and batch[22] & CODEC_MASK != CODECS_BY_NAME[wanted]
+
+    # Reading.
+
+    def read(
+        self, offset: int, *, max_bytes: int, end_offset: int, whole_first: bool
+    ) -> Slice | None:
+        """Return a range of one segment that begins with the batch that holds the offset.
+
+        It ends in front of `end_offset`, and at about `max_bytes`, perhaps within a batch; but
+        `whole_first` gives the first batch whole. None if there is nothing to read.
+        """
+        end = self.end_offset
+        if not self.start_offset <= offset <= end:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self._limits.partition}, but "
+                f"we only have log segments from offset {self.start_offset} to {end}.",
+            )
+        limit = min(end_offset, end)
+        number = self._number_of(offset)
+        while offset < limit and number < len(self.segments):
+            segment = self.segments[number]
+            position = segment.locate(offset)
+            stop = self._stop(number, limit)
+            if position < stop:
+                size = stop - position
+                if size > max_bytes:
+                    size = _fit(segment, position, max_bytes, whole_first)
+                return Slice(segment.file(), position, size) if size else None
+            # Compaction may have emptied the end of a segment.
+            number += 1
+        return None
+
+    def _stop(self, number: int, limit: int) -> int:
+        """Return the position in the segment where batches from the limit on begin."""
+        segment = self.segments[number]
+        if limit == self.end_offset:
+            stop = segment.size_bytes
+            if number == len(self.segments) - 1:
+                # Whoever reads to the end will ask for what comes next.
+                segment.hint(limit, stop)
+            return stop
+        if number + 1 < len(self.segments) and limit >= self.segments[number + 1].base_offset:
+            return segment.size_bytes
+        stop = segment.locate(limit)
+        segment.hint(limit, stop)
+        return stop
+
+    def read_batches(
+        self, offset: int, end_offset: int | None = None
+    ) -> Iterator[tuple[Header, memoryview]]:
+        """Yield whole batches from the one with the offset on, for those who load a state."""
+        end = self.end_offset if end_offset is None else min(end_offset, self.end_offset)
+        number = self._number_of(offset)
+        for segment in self.segments[number:]:
+            for _, header, batch in segment.batches(max(offset, segment.base_offset)):
+                if header.base_offset >= end:
+                    return
+                yield header, batch
+
+    def offset_for_time(self, timestamp_ms: int, end_offset: int) -> TimedOffset | None:
+        """Return the first record with this time or a later one, in front of the end."""
+        return find_time(self.segments, timestamp_ms, self.start_offset, end_offset)
+
+    def offset_of_max_time(self, end_offset: int) -> TimedOffset | None:
+        """Return the first of the records with the largest time, in front of the end."""
+        return find_latest(self.segments, self.start_offset, end_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch not above this one and where it ends; (-1, -1) if unknown."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def aborted(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that have records between the two offsets."""
+        found = []
+        for segment in self.segments[self._number_of(start_offset) :]:
+            for each in segment.aborted():
+                if each.last_offset >= start_offset and each.first_offset < end_offset:
+                    found.append(each)
+                if each.last_stable_offset >= end_offset:
+                    return found
+        return found
+
+
+def _fit(segment: Segment, position: int, max_bytes: int, whole_first: bool) -> int:
+    """Return how many bytes from the position on are given to a reader who wants no more."""
+    cut = segment.offset_index().boundary_before(position + max_bytes)
+    file = segment.file()
+    if cut > position:
+        # A reader who is given whole batches asks for the one behind them next.
+        segment.hint(read_prefix(file.read_at(cut, PREFIX_SIZE))[0], cut)
+        return cut - position
+    first = read_prefix(file.read_at(position, PREFIX_SIZE))[1]
+    if first <= max_bytes:
+        return max_bytes
+    return first if whole_first else 0

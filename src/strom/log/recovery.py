@@ -1,0 +1,277 @@
+"""Opening a log: cheaply after a clean stop, by reading the batches after a crash.
+
+After a clean stop the checkpoint says where the log ends, the newest snapshot is of that very
+offset, and all files are whole: only the names and sizes in the directory are read.
+
+After a crash everything in front of the recovery point is on disk, since the point moves after the
+sync only. Behind it anything can be: missing, torn, zeros, the right length with wrong bytes, later
+batches without earlier ones. So the segment with the recovery point and all after it are read,
+batch by batch:
+
+    whole, checksum right, offsets ascending    kept; indexes, producers and epochs follow from it
+    anything else                               the log ends here: the rest of the segment is cut
+                                                off, and later segments are removed
+
+Indexes, snapshots and epochs can be older or newer than the batches, or damaged. Those of the
+segments that are read are built anew; the others were synced before the recovery point passed them.
+A crash during recovery leaves the same or less to recover.
+"""
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from strom.log.batches import walk
+from strom.log.config import LogConfig
+from strom.log.disk import Disk
+from strom.log.epochs import Epochs
+from strom.log.files import OpenFiles
+from strom.log.producers import Producers, read_marker
+from strom.log.segment import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    Segment,
+    file_name,
+)
+from strom.log.snapshots import read_snapshot
+from strom.records.batch import Header, compute_crc
+from strom.wire.errors import KafkaError
+
+_INDEX_SUFFIXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+
+class Known(NamedTuple):
+    """What the checkpoints say of a log, and whether they were the last thing written."""
+
+    clean: bool
+    recovery_point: int
+    start_offset: int
+
+
+class Loaded(NamedTuple):
+    """A log as it was found, or as it was made of what was found."""
+
+    segments: list[Segment]
+    end_offset: int
+    producers: Producers
+    epochs: Epochs
+    snapshots: list[int]
+    #: Bytes that were cut off because they were no whole batches.
+    cut_bytes: int
+
+
+class Loader:
+    """Finds out what a log's directory holds."""
+
+    def __init__(self, files: OpenFiles, directory: str, config: LogConfig, name: str) -> None:
+        self._files = files
+        self._disk = files.disk
+        self._directory = directory
+        self._config = config
+        self._name = name
+        self.epochs = Epochs(files.disk, directory)
+        self._segments: list[Segment] = []
+        self._snapshots: list[int] = []
+        self._cut_bytes = 0
+
+    def load(self, known: Known, now_ms: int) -> Loaded:
+        """Return the log; nothing of a segment's data is read if the stop was clean."""
+        is_new = not self._take_stock(now_ms)
+        has_epochs = self.epochs.load()
+        segments = self._segments
+        if is_new:
+            return self._loaded(known.start_offset, Producers(self._name))
+        end_offset = known.recovery_point
+        if known.clean and end_offset >= segments[-1].base_offset:
+            producers = self._snapshot_at(end_offset)
+            if producers is not None or end_offset == segments[0].base_offset:
+                self._drop_stray_snapshots()
+                return self._loaded(end_offset, producers or Producers(self._name))
+        if known.clean:
+            # The stop was clean, but checkpoint or snapshot are missing: find what they said.
+            end_offset = self._end_of(segments[-1])
+            producers = self._replayed_to(end_offset)
+            return self._loaded(end_offset, producers)
+        return self._recover(known, rebuild_epochs=not has_epochs)
+
+    def _loaded(self, end_offset: int, producers: Producers) -> Loaded:
+        return Loaded(
+            self._segments, end_offset, producers, self.epochs, self._snapshots, self._cut_bytes
+        )
+
+    def _take_stock(self, now_ms: int) -> bool:
+        """Note segments and snapshots; remove what an interrupted removal has left."""
+        try:
+            listed = dict(self._disk.scan(self._directory))
+        except FileNotFoundError:
+            self._disk.make_directory(self._directory)
+            return False
+        if any(name.endswith((DELETED, CLEANED, SWAP, ".tmp")) for name in listed):
+            listed = self._tidy(listed)
+        for name in sorted(listed):
+            base, dot, suffix = name.partition(".")
+            if not base.isdigit() or not dot:
+                continue
+            if suffix == "log":
+                segment = Segment(self._files, self._directory, int(base), listed[name], now_ms)
+                self._segments.append(segment)
+            elif suffix == "snapshot":
+                self._snapshots.append(int(base))
+            elif "." + suffix in _INDEX_SUFFIXES and f"{base}.log" not in listed:
+                self._disk.remove(f"{self._directory}/{name}")
+        return bool(self._segments)
+
+    def _tidy(self, listed: dict[str, int]) -> dict[str, int]:
+        for name in sorted(listed):
+            path = f"{self._directory}/{name}"
+            if name.endswith((DELETED, CLEANED, ".tmp")):
+                self._disk.remove(path)
+            elif name.endswith(SWAP):
+                # A compacted segment is complete once it has this name; the old one gives way.
+                self._disk.rename(path, path.removesuffix(SWAP))
+        return dict(self._disk.scan(self._directory))
+
+    # Producers.
+
+    def _snapshot_at(self, offset: int) -> Producers | None:
+        """Return the producers in front of the offset, if there is a whole snapshot of it."""
+        if offset not in self._snapshots:
+            return None
+        path = f"{self._directory}/{file_name(offset, SNAPSHOT)}"
+        return read_snapshot(self._disk.read(path), self._name)
+
+    def _newest_snapshot(self, offset: int) -> tuple[int, Producers]:
+        """Return the newest whole snapshot not above the offset, or nothing from the start."""
+        for each in sorted(self._snapshots, reverse=True):
+            if each <= offset:
+                producers = self._snapshot_at(each)
+                if producers is not None:
+                    return each, producers
+        return 0, Producers(self._name)
+
+    def _replayed_to(self, offset: int) -> Producers:
+        """Return the producers in front of the offset, from a snapshot and what follows it."""
+        start, producers = self._newest_snapshot(offset)
+        return replay(self._segments, producers, start, offset)
+
+    def _drop_stray_snapshots(self) -> None:
+        """Keep the newest and those that a segment begins with."""
+        if len(self._snapshots) < 2:
+            return
+        kept = {segment.base_offset for segment in self._segments} | {max(self._snapshots)}
+        for each in set(self._snapshots) - kept:
+            self._remove_snapshot(each)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self._disk.remove(f"{self._directory}/{file_name(offset, SNAPSHOT)}")
+        self._snapshots.remove(offset)
+
+    # Recovery.
+
+    def _recover(self, known: Known, *, rebuild_epochs: bool) -> Loaded:
+        segments = self._segments
+        bases = [segment.base_offset for segment in segments]
+        first = max(0, bisect_right(bases, known.recovery_point) - 1)
+        if rebuild_epochs:
+            self._rebuild_epochs(segments[:first])
+        end_offset = bases[first]
+        producers = self._replayed_to(end_offset)
+        for number, segment in enumerate(segments[first:], first):
+            start = max(end_offset, segment.base_offset)
+            whole, end_offset = self._recover_segment(segment, start, producers)
+            if not whole:
+                self._remove_from(number + 1)
+                break
+        for each in [each for each in self._snapshots if each > end_offset]:
+            self._remove_snapshot(each)
+        self._drop_stray_snapshots()
+        self.epochs.truncate_from_end(end_offset)
+        self.epochs.write()
+        return self._loaded(end_offset, producers)
+
+    def _rebuild_epochs(self, segments: list[Segment]) -> None:
+        """Find the epochs of segments that need no recovery in their batches."""
+        self.epochs.clear()
+        for segment in segments:
+            for _, header, _ in walk(segment.file(), 0, segment.size_bytes):
+                self.epochs.note(header.leader_epoch, header.base_offset)
+
+    def _recover_segment(
+        self, segment: Segment, next_offset: int, producers: Producers
+    ) -> tuple[bool, int]:
+        """Check every batch; return whether all were whole, and the offset behind the last one."""
+        found_bytes = segment.size_bytes
+        valid_bytes = 0
+        segment.begin_indexes()
+        segment.clear_aborted()
+        for position, header, batch in walk(segment.file(), 0, found_bytes):
+            if not _is_valid(segment, header, batch, next_offset):
+                break
+            try:
+                marker = read_marker(header, batch)
+            except KafkaError:
+                break
+            next_offset = header.last_offset + 1
+            segment.note(header, position, self._config.index_interval_bytes)
+            valid_bytes = position + header.size_bytes
+            self.epochs.note(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                aborted = producers.apply(header, header.base_offset, marker)
+                if aborted is not None:
+                    segment.add_aborted(aborted)
+        if valid_bytes < found_bytes:
+            segment.cut(valid_bytes)
+            self._cut_bytes += found_bytes - valid_bytes
+        segment.finish_times()
+        segment.write_indexes()
+        return valid_bytes == found_bytes, next_offset
+
+    def _remove_from(self, number: int) -> None:
+        for segment in self._segments[number:]:
+            self._cut_bytes += segment.size_bytes
+            remove_segment(self._disk, segment)
+        del self._segments[number:]
+
+    def _end_of(self, segment: Segment) -> int:
+        end_offset = segment.base_offset
+        start = segment.offset_index().boundary_before(segment.size_bytes)
+        for _, header, _ in walk(segment.file(), start, segment.size_bytes):
+            end_offset = header.last_offset + 1
+        return end_offset
+
+
+def _is_valid(segment: Segment, header: Header, batch: memoryview, next_offset: int) -> bool:
+    return (
+        header.base_offset >= next_offset
+        and segment.can_hold(header.last_offset)
+        and header.crc == compute_crc(batch)
+    )
+
+
+def replay(
+    segments: list[Segment], producers: Producers, start_offset: int, end_offset: int
+) -> Producers:
+    """Bring the producers from the start to the end by what the batches between say."""
+    for number, segment in enumerate(segments):
+        is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= start_offset
+        if is_before or segment.base_offset >= end_offset:
+            continue
+        for _, header, batch in segment.batches(max(start_offset, segment.base_offset)):
+            if header.base_offset >= end_offset:
+                break
+            if header.producer_id >= 0 and header.base_offset >= start_offset:
+                producers.apply(header, header.base_offset, read_marker(header, batch))
+    return producers
+
+
+def remove_segment(disk: Disk, segment: Segment) -> None:
+    """Remove a segment's files at once."""
+    segment.close()
+    # The log goes first: a segment without it is no segment, without an index it still is.
+    for suffix in (LOG, *_INDEX_SUFFIXES):
+        disk.remove(segment.path(suffix))

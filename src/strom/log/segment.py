@@ -1,0 +1,399 @@
+"""One segment of a log: a file of batches, and the indexes that help to find one.
+
+The name of all its files is the offset that its first batch has or would have. Batches are
+appended in ascending order of offsets, which may have gaps. `size_bytes` says where the valid part
+of the file ends; what lies behind it (allocated ahead, or left by a failed write) is never read.
+
+The file is opened on first use and the indexes are read on first use, so a segment that nobody
+asks for costs a few hundred bytes.
+"""
+
+import contextlib
+from collections.abc import Iterator
+
+from strom.log.aborted import ENTRY as ABORTED_ENTRY
+from strom.log.aborted import AbortedTransaction, read_entries, write_entry
+from strom.log.batches import DamagedSegmentError, find, walk
+from strom.log.disk import File
+from strom.log.files import OpenFiles
+from strom.log.index import (
+    OFFSET_ENTRY,
+    PENDING_MAX,
+    TIME_ENTRY,
+    DamagedIndexError,
+    OffsetIndex,
+    TimeIndex,
+)
+from strom.records.batch import HEADER_SIZE, Header, read_header
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+#: Relative offsets and positions in the indexes have 32 bits.
+RELATIVE_MAX = 2**31 - 1
+#: Places that readers will probably ask for next; a few per reader at the log's end.
+HINTS_MAX = 64
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """Return the name of a segment's file."""
+    return f"{offset:020d}{suffix}"
+
+
+class Segment:
+    """A file of batches with its indexes."""
+
+    __slots__ = (
+        "_aborted",
+        "_file",
+        "_files",
+        "_first_time",
+        "_hints",
+        "_offset_index",
+        "_time_index",
+        "base_offset",
+        "bytes_since_entry",
+        "created_ms",
+        "directory",
+        "is_active",
+        "is_torn",
+        "jitter_ms",
+        "max_time_ms",
+        "max_time_offset",
+        "size_bytes",
+        "used",
+    )
+
+    def __init__(
+        self, files: OpenFiles, directory: str, base_offset: int, size_bytes: int, created_ms: int
+    ) -> None:
+        self._files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size_bytes = size_bytes
+        self.created_ms = created_ms
+        self.jitter_ms = 0
+        self.is_active = False
+        #: Behind the valid part there may be bytes of a failed write that could not be cut off.
+        self.is_torn = False
+        self.used = False
+        self.bytes_since_entry = 0
+        #: Only right once the indexes are loaded: the largest time, and the last offset of
+        #: the first batch that has it.
+        self.max_time_ms = -1
+        self.max_time_offset = base_offset
+        self._file: File | None = None
+        self._first_time: int | None = None
+        self._hints: dict[int, int] | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._aborted: list[AbortedTransaction] | None = None
+
+    def create(self, preallocate_bytes: int = 0) -> None:
+        """Make the segment's files, empty."""
+        disk = self._files.disk
+        # An index left over from a segment of that name would be taken for this one's.
+        for suffix in (INDEX, TIME_INDEX):
+            disk.write(self.path(suffix), b"")
+        disk.remove(self.path(TRANSACTION_INDEX))
+        self._offset_index, self._time_index, self._aborted = OffsetIndex(), TimeIndex(), []
+        file = disk.open(self.path(LOG), create=True)
+        file.truncate(0)
+        if preallocate_bytes:
+            file.truncate(preallocate_bytes)
+        self._file = file
+        self._files.admit(self)
+
+    def path(self, suffix: str) -> str:
+        """Return the path of one of the segment's files."""
+        return f"{self.directory}/{self.base_offset:020d}{suffix}"
+
+    # The parts that are opened or read on first use.
+
+    def file(self) -> File:
+        """Return the open .log file; whoever keeps it keeps it open."""
+        self.used = True
+        file = self._file
+        if file is None:
+            file = self._file = self._files.disk.open(self.path(LOG))
+            self._files.admit(self)
+        return file
+
+    def release(self) -> None:
+        """Give back what can be had again from the disk."""
+        self._file = None
+        self._hints = None
+        if not self.is_active:
+            self._offset_index = self._time_index = self._aborted = None
+
+    def close(self) -> None:
+        """Give everything back, for good."""
+        self._files.forget(self)
+        self.is_active = False
+        self.release()
+
+    def offset_index(self) -> OffsetIndex:
+        """Return the index from offsets to positions."""
+        if self._offset_index is None:
+            self._load_indexes()
+        assert self._offset_index is not None
+        return self._offset_index
+
+    def time_index(self) -> TimeIndex:
+        """Return the index from times to offsets."""
+        if self._time_index is None:
+            self._load_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    def _load_indexes(self) -> None:
+        if self.size_bytes == 0:
+            self.set_indexes(OffsetIndex(), TimeIndex())
+            return
+        disk = self._files.disk
+        try:
+            offsets = OffsetIndex.read(disk.read(self.path(INDEX)), self.size_bytes)
+            times = TimeIndex.read(disk.read(self.path(TIME_INDEX)))
+            if not times:
+                # Even a segment that is too small for an index has its last entry of time.
+                raise DamagedIndexError  # noqa: TRY301
+        except (FileNotFoundError, DamagedIndexError):
+            self.rebuild_indexes()
+            return
+        self.set_indexes(offsets, times)
+        self.max_time_ms, relative = times.last()
+        self.max_time_offset = self.base_offset + relative
+
+    def set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
+        """Take these for the segment's indexes."""
+        self._offset_index, self._time_index = offsets, times
+
+    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+        """Compute the indexes from the batches, and write them."""
+        self.begin_indexes()
+        for position, header, _ in walk(self.file(), 0, self.size_bytes):
+            self.note(header, position, interval_bytes)
+        self.finish_times()
+        self.write_indexes()
+
+    def begin_indexes(self) -> None:
+        """Start with empty indexes, in memory and in the files."""
+        for suffix in (INDEX, TIME_INDEX):
+            self._files.disk.write(self.path(suffix), b"")
+        self.set_indexes(OffsetIndex(), TimeIndex())
+        self.bytes_since_entry = 0
+        self.max_time_ms = -1
+        self.max_time_offset = self.base_offset
+        self._hints = None
+
+    # Appending.
+
+    def can_hold(self, last_offset: int) -> bool:
+        """Whether the indexes can express the offset."""
+        return last_offset - self.base_offset <= RELATIVE_MAX
+
+    def is_index_full(self, index_bytes_max: int) -> bool:
+        """Whether the indexes have grown as large as they may."""
+        offsets, times = self.offset_index(), self.time_index()
+        return (
+            len(offsets.offsets) >= index_bytes_max // OFFSET_ENTRY.size
+            or len(times.times) >= index_bytes_max // TIME_ENTRY.size - 1
+        )
+
+    def write(self, batch: memoryview) -> None:
+        """Put the bytes behind the valid part; they belong to it once `note` was called.
+
+        If that fails, what was written of them is cut off before the error is raised. If even
+        the cutting fails, it is that error, and the segment must not be written to again.
+        """
+        file = self.file()
+        position = self.size_bytes
+        try:
+            written = file.write_at(batch, position)
+            while written < len(batch):
+                written += file.write_at(batch[written:], position + written)
+        except OSError:
+            self.is_torn = True
+            file.truncate(position)
+            self.is_torn = False
+            raise
+
+    def note(self, header: Header, position: int, interval_bytes: int) -> None:
+        """Take a batch at the position into account, whose offsets are already right."""
+        base_offset, length, *_ = header
+        last_offset = base_offset + header.last_offset_delta
+        self.note_batch(last_offset, header.max_timestamp, position, interval_bytes)
+        self.advance(position, length + 12)
+
+    def note_batch(
+        self, last_offset: int, max_timestamp: int, position: int, interval_bytes: int
+    ) -> None:
+        """Remember the batch's time; index it if the last entry is far enough behind."""
+        if max_timestamp > self.max_time_ms:
+            self.max_time_ms = max_timestamp
+            self.max_time_offset = last_offset
+        if self.bytes_since_entry > interval_bytes:
+            self._add_entries(last_offset - self.base_offset, position)
+
+    def advance(self, position: int, size_bytes: int) -> None:
+        """Make the bytes from the position on part of the segment."""
+        self.size_bytes = max(self.size_bytes, position + size_bytes)
+        self.bytes_since_entry += size_bytes
+
+    def _add_entries(self, relative_offset: int, position: int) -> None:
+        offsets = self.offset_index()
+        offsets.append(relative_offset, position)
+        self.time_index().maybe_append(self.max_time_ms, self.max_time_offset - self.base_offset)
+        self.bytes_since_entry = 0
+        if len(offsets) - offsets.written > PENDING_MAX:
+            # They stay pending; the next flush tries again, and then says so.
+            with contextlib.suppress(OSError):
+                self.write_indexes()
+
+    def finish_times(self) -> None:
+        """Note the largest time, as for every segment that is left or closed."""
+        self.time_index().maybe_append(self.max_time_ms, self.max_time_offset - self.base_offset)
+
+    def write_indexes(self) -> list[File]:
+        """Bring the index files up to date; return those that were written to."""
+        touched = []
+        for index, suffix, entry_size in (
+            (self._offset_index, INDEX, OFFSET_ENTRY.size),
+            (self._time_index, TIME_INDEX, TIME_ENTRY.size),
+        ):
+            if index is None or index.written == len(index):
+                continue
+            file = self._files.disk.open(self.path(suffix), create=True)
+            position = index.written * entry_size
+            _write_all(file, index.pending(), position)
+            # Behind the entries there may be zeros that Kafka allocated, or older entries.
+            file.truncate(len(index) * entry_size)
+            index.written = len(index)
+            touched.append(file)
+        return touched
+
+    def first_time_ms(self) -> int:
+        """Return the largest time of the first batch, from which age is counted; -1 if none."""
+        if self._first_time is None:
+            if self.size_bytes == 0:
+                return -1
+            self._first_time = read_header(self.file().read_at(0, HEADER_SIZE)).max_timestamp
+        return self._first_time
+
+    # Finding.
+
+    def locate(self, offset: int) -> int:
+        """Return where the first batch that ends at the offset or later begins."""
+        hints = self._hints
+        if hints is not None and (position := hints.get(offset)) is not None:
+            return position
+        return self._search(offset)
+
+    def _search(self, offset: int) -> int:
+        relative, position = self.offset_index().floor(offset - self.base_offset)
+        file = self.file()
+        try:
+            if relative >= 0:
+                self._check_entry(file, relative, position)
+            return find(file, offset, position, self.size_bytes)[0]
+        except DamagedSegmentError:
+            # An index that points between batches; the batches themselves were checked.
+            self.rebuild_indexes()
+            position = self.offset_index().floor(offset - self.base_offset)[1]
+            return find(file, offset, position, self.size_bytes)[0]
+
+    def _check_entry(self, file: File, relative: int, position: int) -> None:
+        header = read_header(file.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+        if header.magic != 2 or header.last_offset != self.base_offset + relative:
+            raise DamagedSegmentError("The index points at no batch")
+
+    def hint(self, offset: int, position: int) -> None:
+        """Remember that the batch with this offset begins at the position, for the next reader."""
+        hints = self._hints
+        if hints is None:
+            hints = self._hints = {}
+        elif len(hints) >= HINTS_MAX:
+            hints.clear()
+        hints[offset] = position
+
+    def batches(self, offset: int) -> Iterator[tuple[int, Header, memoryview]]:
+        """Yield position, header and bytes from the batch with the offset on."""
+        yield from walk(self.file(), self.locate(offset), self.size_bytes)
+
+    # Transactions.
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """Return the transactions whose abort marker is in this segment."""
+        if self._aborted is None:
+            try:
+                data = self._files.disk.read(self.path(TRANSACTION_INDEX))
+            except FileNotFoundError:
+                data = b""
+            self._aborted = list(read_entries(data))
+        return self._aborted
+
+    def add_aborted(self, aborted: AbortedTransaction) -> None:
+        """Note a transaction whose abort marker was just written."""
+        known = self.aborted()
+        file = self._files.disk.open(self.path(TRANSACTION_INDEX), create=True)
+        _write_all(file, write_entry(aborted), len(known) * ABORTED_ENTRY.size)
+        known.append(aborted)
+
+    def clear_aborted(self) -> None:
+        """Forget all, before they are found again from the batches."""
+        self._files.disk.remove(self.path(TRANSACTION_INDEX))
+        self._aborted = []
+
+    # Cutting.
+
+    def truncate(self, offset: int) -> None:
+        """Cut off every batch that ends at the offset or later."""
+        position = self.locate(offset)
+        self.cut(position)
+        relative = offset - self.base_offset
+        times = self.time_index()
+        self.offset_index().truncate(relative)
+        times.truncate(relative)
+        # The cut batches may have held the largest time; what follows the last entry counts.
+        self.max_time_ms, last = times.last()
+        self.max_time_offset = self.base_offset + last
+        start = self.offset_index().floor(last)[1]
+        for _, header, _ in walk(self.file(), start, self.size_bytes):
+            if header.max_timestamp > self.max_time_ms:
+                self.max_time_ms = header.max_timestamp
+                self.max_time_offset = header.last_offset
+        self._trim_indexes()
+        kept = [each for each in self.aborted() if each.last_offset < offset]
+        self.clear_aborted()
+        for each in kept:
+            self.add_aborted(each)
+        self.bytes_since_entry = 0
+
+    def cut(self, position: int) -> None:
+        """Let the segment end at the position."""
+        self.file().truncate(position)
+        self.size_bytes = position
+        self._hints = None
+        if position == 0:
+            self._first_time = None
+
+    def _trim_indexes(self) -> None:
+        for index, suffix, entry_size in (
+            (self.offset_index(), INDEX, OFFSET_ENTRY.size),
+            (self.time_index(), TIME_INDEX, TIME_ENTRY.size),
+        ):
+            file = self._files.disk.open(self.path(suffix), create=True)
+            file.truncate(index.written * entry_size)
+        self.write_indexes()
+
+
+def _write_all(file: File, data: bytes, position: int) -> None:
+    written = 0
+    while written < len(data):
+        written += file.write_at(data[written:], position + written)

@@ -1,0 +1,406 @@
+"""A log as a row of segments: rolled, flushed, cut, retained, closed. What is in them is log.py's.
+
+The order of steps, and what a crash between them leaves:
+
+    roll       left segment's indexes, snapshot, new segment's files; no batch depends on any of it
+    truncate   later segments' .log files go first, newest first, then the rest is cut: the log
+               always ends somewhere, with no hole
+    retain     files get the suffix .deleted, oldest segment first, .log first; what has it is
+               removed at the next start if nobody did before
+    close      batches, indexes and snapshot are synced; only then may the caller say "clean"
+"""
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import NamedTuple
+
+from strom.log.config import LOG_APPEND_TIME, LogConfig
+from strom.log.disk import File
+from strom.log.epochs import Epochs
+from strom.log.files import OpenFiles
+from strom.log.flush import WRITE_BACK_BYTES, Flush, WriteBack
+from strom.log.producers import Producers
+from strom.log.recovery import remove_segment, replay
+from strom.log.segment import (
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    Segment,
+    file_name,
+)
+from strom.log.snapshots import read_snapshot, write_snapshot
+from strom.records.validate import Limits
+
+#: Stands for those of a log that is not open yet.
+NO_PRODUCERS = Producers("")
+_SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+
+class Retained(NamedTuple):
+    """What retention has taken out of a log."""
+
+    #: Paths that already end in .deleted, to be removed after `file.delete.delay.ms`.
+    files: tuple[str, ...] = ()
+    start_offset_changed: bool = False
+    #: One line for each segment that went.
+    reasons: tuple[str, ...] = ()
+
+
+class SegmentedLog:
+    """The segments of one partition and what is kept beside them."""
+
+    __slots__ = (
+        "_active",
+        "_config",
+        "_files",
+        "_flushed_ms",
+        "_is_touched",
+        "_limits",
+        "_truncations",
+        "_unsynced_names",
+        "_written_back",
+        "cut_bytes",
+        "directory",
+        "end_offset",
+        "epochs",
+        "failed",
+        "name",
+        "producers",
+        "recovery_point",
+        "segments",
+        "snapshots",
+        "start_offset",
+    )
+
+    def __init__(self, files: OpenFiles, directory: str, name: tuple[str, int]) -> None:
+        self._files = files
+        self.directory = directory
+        self.name = name
+        #: Never empty once the log is open; the last one is the active segment.
+        self.segments: list[Segment] = []
+        self.start_offset = 0
+        #: The offset that the next record will get.
+        self.end_offset = 0
+        #: Everything in front of it would outlive a power cut.
+        self.recovery_point = 0
+        self.epochs = Epochs(files.disk, directory)
+        self.producers = NO_PRODUCERS
+        #: Offsets of the snapshots that are there, ascending.
+        self.snapshots: list[int] = []
+        #: The error of the disk after which this log takes nothing more.
+        self.failed: OSError | None = None
+        #: What recovery had to cut off.
+        self.cut_bytes = 0
+        self._flushed_ms = 0
+        self._written_back = 0
+        self._truncations = 0
+        #: Something was written that `close` must make durable.
+        self._is_touched = False
+        #: Files were created or renamed since the directory was last synced.
+        self._unsynced_names = False
+
+    # Settings and facts.
+
+    @property
+    def config(self) -> LogConfig:
+        """The settings; another one may be assigned at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._limits = Limits(
+            f"{self.name[0]}-{self.name[1]}",
+            config.message_bytes_max,
+            config.cleanup_compact,
+            config.timestamp_type == LOG_APPEND_TIME,
+            config.timestamp_before_max_ms,
+            config.timestamp_after_max_ms,
+        )
+
+    @property
+    def size_bytes(self) -> int:
+        """All batches, without indexes."""
+        return sum([segment.size_bytes for segment in self.segments])
+
+    @property
+    def active(self) -> Segment:
+        """The segment that batches are appended to."""
+        return self._active
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Return up to where every transaction is decided, and the decision committed."""
+        return self.producers.last_stable_offset(high_watermark)
+
+    # Rolling.
+
+    def roll(self, now_ms: int) -> None:
+        """Leave the active segment and begin a new one at the end of the log."""
+        left = self._active
+        if left.size_bytes == 0 and left.base_offset == self.end_offset:
+            return
+        left.finish_times()
+        left.write_indexes()
+        if self._config.preallocate:
+            left.cut(left.size_bytes)
+        self.take_snapshot()
+        self._add_segment(self.end_offset, now_ms)
+        left.is_active = False
+        self._activate()
+
+    def _add_segment(self, base_offset: int, now_ms: int) -> None:
+        config = self._config
+        segment = Segment(self._files, self.directory, base_offset, 0, now_ms)
+        segment.create(config.segment_bytes if config.preallocate else 0)
+        self.segments.append(segment)
+        self.end_offset = max(self.end_offset, base_offset)
+        self._unsynced_names = True
+        self._is_touched = True
+
+    def _activate(self) -> None:
+        segment = self._active = self.segments[-1]
+        segment.is_active = True
+        self._written_back = segment.size_bytes
+        jitter_ms = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        segment.jitter_ms = self._files.rng.randrange(jitter_ms) if jitter_ms > 0 else 0
+
+    def _number_of(self, offset: int) -> int:
+        """Return which segment the offset falls into."""
+        if offset >= self._active.base_offset:
+            return len(self.segments) - 1
+        return max(0, bisect_right(self.segments, offset, key=attrgetter("base_offset")) - 1)
+
+    # Producers' snapshots.
+
+    def take_snapshot(self, *, sync: bool = False) -> None:
+        """Write down the producers as of the end of the log, unless that was done before."""
+        offset = self.end_offset
+        if offset > (self.snapshots[-1] if self.snapshots else 0):
+            data = write_snapshot(self.producers)
+            self._files.disk.write_atomically(self._snapshot_path(offset), data, sync=sync)
+            self.snapshots.append(offset)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget the producers that were silent for too long; return how many."""
+        return self.producers.expire(now_ms, self._config.producer_expiration_ms)
+
+    def _snapshot_path(self, offset: int) -> str:
+        return f"{self.directory}/{file_name(offset, SNAPSHOT)}"
+
+    # Flushing.
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` ask for a flush now."""
+        unflushed = self.end_offset - self.recovery_point
+        return unflushed > 0 and (
+            unflushed >= self._config.flush_messages
+            or now_ms - self._flushed_ms >= self._config.flush_ms
+        )
+
+    def begin_flush(self) -> Flush:
+        """Collect what must be synced to make the log durable up to its end."""
+        disk = self._files.disk
+        files: list[File] = []
+        for segment in self.segments[self._number_of(self.recovery_point) :]:
+            files.append(segment.file())
+            if not segment.is_active:
+                files.extend(self._beside(segment))
+        if self.epochs.is_dirty:
+            files.append(disk.open(self.epochs.path))
+            self.epochs.is_dirty = False
+            self._unsynced_names = True
+        directory = self.directory if self._unsynced_names else ""
+        self._unsynced_names = False
+        return Flush(disk, files, directory, self.end_offset, self._truncations)
+
+    def _beside(self, segment: Segment) -> list[File]:
+        """Return the files beside a segment's batches, up to date but not synced."""
+        segment.write_indexes()
+        disk = self._files.disk
+        paths = [segment.path(suffix) for suffix in (INDEX, TIME_INDEX)]
+        if segment.aborted():
+            paths.append(segment.path(TRANSACTION_INDEX))
+        if segment.base_offset in self.snapshots:
+            paths.append(segment.path(SNAPSHOT))
+        return [disk.open(path, create=True) for path in paths]
+
+    def end_flush(self, flush: Flush, now_ms: int | None = None) -> None:
+        """Move the recovery point to the end that the log had when the flush began."""
+        if flush.is_done and flush.truncations == self._truncations:
+            self.recovery_point = max(self.recovery_point, flush.end_offset)
+            if now_ms is not None:
+                self._flushed_ms = now_ms
+
+    def begin_write_back(self) -> WriteBack | None:
+        """Return a hint for the disk once enough was appended since the last one."""
+        start, end = self._written_back, self._active.size_bytes
+        if end - start < WRITE_BACK_BYTES:
+            return None
+        self._written_back = end
+        return WriteBack(self._active.file(), start, end - start)
+
+    # Cutting.
+
+    def raise_start_offset(self, offset: int) -> bool:
+        """Make this the first offset that can be read; whole segments go at the next retention."""
+        if not self.start_offset < offset <= self.end_offset:
+            return False
+        self.start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self._is_touched = True
+        return True
+
+    def truncate_to(self, offset: int, now_ms: int = 0) -> bool:
+        """Cut off all from the offset on, with the whole batch that holds it."""
+        if offset >= self.end_offset:
+            return False
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms)
+            return True
+        self._begin_truncation()
+        while self.segments[-1].base_offset > offset:
+            remove_segment(self._files.disk, self.segments.pop())
+        self._activate()
+        self._active.truncate(offset)
+        self._written_back = min(self._written_back, self._active.size_bytes)
+        self.end_offset = offset
+        self.start_offset = min(self.start_offset, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self.epochs.truncate_from_end(offset)
+        self._restore_producers()
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int = 0) -> None:
+        """Throw everything away and let the log begin anew at the offset."""
+        self._begin_truncation()
+        while self.segments:
+            remove_segment(self._files.disk, self.segments.pop())
+        self._add_segment(offset, now_ms)
+        self._activate()
+        self.start_offset = self.end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self.epochs.write()
+        for each in self.snapshots:
+            self._files.disk.remove(self._snapshot_path(each))
+        self.snapshots = []
+        self.producers = Producers(self._limits.partition)
+
+    def _begin_truncation(self) -> None:
+        self._truncations += 1
+        self._is_touched = True
+        self._unsynced_names = True
+
+    def _restore_producers(self) -> None:
+        """Find the producers again as they were at the end that the log has now."""
+        disk = self._files.disk
+        for each in [each for each in self.snapshots if each > self.end_offset]:
+            disk.remove(self._snapshot_path(each))
+            self.snapshots.remove(each)
+        start, producers = 0, None
+        for start in reversed(self.snapshots):
+            producers = read_snapshot(disk.read(self._snapshot_path(start)), self._limits.partition)
+            if producers is not None:
+                break
+        if producers is None:
+            start, producers = 0, Producers(self._limits.partition)
+        self.producers = replay(self.segments, producers, start, self.end_offset)
+
+    # Retention.
+
+    def retain(self, now_ms: int, high_watermark: int | None = None) -> Retained:
+        """Take out the segments that are too old or too much, the active one too if need be."""
+        bound = self.end_offset if high_watermark is None else high_watermark
+        reasons = self._overdue(now_ms, bound)
+        if not reasons:
+            return Retained()
+        if len(reasons) == len(self.segments):
+            # There is always a segment, and the offsets go on.
+            self.roll(now_ms)
+        gone, self.segments = self.segments[: len(reasons)], self.segments[len(reasons) :]
+        files: list[str] = []
+        for segment in gone:
+            files.extend(self._mark_deleted(segment))
+        before = self.start_offset
+        self.start_offset = max(before, self.segments[0].base_offset)
+        self.recovery_point = max(self.recovery_point, self.start_offset)
+        self.epochs.truncate_from_start(self.start_offset)
+        self._is_touched = self._unsynced_names = True
+        return Retained(tuple(files), self.start_offset != before, tuple(reasons))
+
+    def _overdue(self, now_ms: int, bound: int) -> list[str]:
+        """Return for each of the oldest segments, as far as they have to go, the reason."""
+        config = self._config
+        excess = self.size_bytes - config.retention_bytes if config.retention_bytes >= 0 else -1
+        reasons = []
+        for number, segment in enumerate(self.segments):
+            is_last = number == len(self.segments) - 1
+            end = self.end_offset if is_last else self.segments[number + 1].base_offset
+            if end > bound or (is_last and segment.size_bytes == 0):
+                break
+            reason = self._reason(segment, end, now_ms, excess)
+            if reason is None:
+                break
+            excess -= segment.size_bytes
+            reasons.append(f"segment {segment.base_offset} ({segment.size_bytes} bytes): {reason}")
+        return reasons
+
+    def _reason(self, segment: Segment, end: int, now_ms: int, excess: int) -> str | None:
+        config = self._config
+        if end <= self.start_offset:
+            return f"before the log start offset {self.start_offset}"
+        if not config.cleanup_delete:
+            return None
+        if config.retention_ms >= 0:
+            segment.time_index()
+            newest = segment.max_time_ms if segment.max_time_ms >= 0 else segment.created_ms
+            if now_ms - newest > config.retention_ms:
+                return f"older than retention.ms {config.retention_ms}"
+        if excess - segment.size_bytes >= 0:
+            return f"over retention.bytes {config.retention_bytes}"
+        return None
+
+    def _mark_deleted(self, segment: Segment) -> list[str]:
+        disk = self._files.disk
+        paths = [segment.path(suffix) for suffix in _SUFFIXES]
+        if segment.base_offset in self.snapshots and segment.base_offset != self.snapshots[-1]:
+            self.snapshots.remove(segment.base_offset)
+            paths.append(segment.path(SNAPSHOT))
+        segment.close()
+        marked = []
+        for path in paths:
+            if disk.exists(path):
+                disk.rename(path, path + DELETED)
+                marked.append(path + DELETED)
+        return marked
+
+    # The end.
+
+    def close(self) -> None:
+        """Make everything durable and give the files back; then the stop was a clean one."""
+        if self._is_touched and self.failed is None:
+            active = self._active
+            active.finish_times()
+            if self._config.preallocate:
+                active.cut(active.size_bytes)
+            for file in self._beside(active):
+                file.sync()
+            self.take_snapshot(sync=True)
+            flush = self.begin_flush()
+            flush.run()
+            self.end_flush(flush)
+            self._is_touched = False
+        for segment in self.segments:
+            segment.close()
+
+    def rename_to(self, directory: str) -> None:
+        """Give the log's directory another name, and go on in it."""
+        disk = self._files.disk
+        disk.rename(self.directory, directory)
+        self.directory = self.epochs.directory = directory
+        for segment in self.segments:
+            segment.directory = directory
+        disk.sync_directory(directory.rpartition("/")[0])
