@@ -5,5 +5,21 @@
     loaded.settings.log_config({"retention.ms": "1000"})
 
 Names, types, defaults and refusals are Apache Kafka 4.3's. The definitions lie in the modules named
-after their subject; `catalogue` has them all by name.
+after their subject; `catalogue` has them all by name. `changes` and `describe` serve the requests
+that change and describe settings, and are imported by those who need them.
 """
+
+from strom.metadata.settings.definition import SettingsError, Value
+from strom.metadata.settings.load import Loaded, load
+from strom.metadata.settings.properties import read_overrides, read_properties
+from strom.metadata.settings.values import BrokerSettings
+
+__all__ = [
+    "BrokerSettings",
+    "Loaded",
+    "SettingsError",
+    "Value",
+    "load",
+    "read_overrides",
+    "read_properties",
+]

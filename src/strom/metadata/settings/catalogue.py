@@ -147,3 +147,8 @@ def broker_names(name: str) -> tuple[str, ...]:
 def group_stands_for(name: str) -> str | None:
     """Return the broker setting that stands in for a group setting that is not given."""
     return None if name in GROUP_ALONE else f"group.{name}"
+
+
+def without_listener(name: str) -> str:
+    """Return the setting that a name with a listener's prefix sets for that listener alone."""
+    return name.split(".", 3)[-1] if name.startswith("listener.name.") else name

@@ -5,6 +5,7 @@ reads an error or a description cannot tell the difference. Values are parsed on
 plain Python values; LIST is a tuple, PASSWORD and CLASS are strings.
 """
 
+from math import isinf, isnan
 from typing import Final, NamedTuple, Protocol
 
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -25,6 +26,8 @@ TYPE_NAMES: Final = (
     "UNKNOWN BOOLEAN STRING INT SHORT LONG DOUBLE LIST CLASS PASSWORD".split()  # noqa: SIM905
 )
 BITS: Final = {INT: 32, SHORT: 16, LONG: 64}
+
+DOUBLE_SIGNS: Final = frozenset("0123456789+-.e \t")
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
@@ -123,8 +126,10 @@ def parse_whole(name: str, kind: int, text: str) -> int:
 def parse_double(name: str, text: str) -> float:
     """Read a number with a fraction."""
     try:
-        if "_" not in text:
-            return float(text)
+        number = float(text)
+        # float() alone would take underscores and the words inf and nan in any case.
+        if text.strip().lstrip("+-") in ("NaN", "Infinity") or set(text.lower()) <= DOUBLE_SIGNS:
+            return number
     except ValueError:
         pass
     raise ValueError(invalid(name, text, "Not a number of type DOUBLE"))
@@ -143,15 +148,16 @@ def text_of(value: bool | float | str | tuple[str, ...]) -> str:
 
 def double_text(value: float) -> str:
     """Write a double as Java does: plain from 0.001 to ten million, else with an exponent."""
-    if value != value:  # noqa: PLR0124 - the one value that is not itself
+    if isnan(value):
         return "NaN"
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        mantissa, _, exponent = f"{value:e}".partition("e")
-        mantissa = f"{value / 10.0 ** int(exponent):.15g}"
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+    # The fewest digits that read back as the same number.
+    texts = (f"{value:.{digits}e}" for digits in range(1, 17))
+    mantissa, _, exponent = next(text for text in texts if float(text) == value).partition("e")
+    return f"{mantissa}E{int(exponent)}"
 
 
 def invalid(name: str, value: object, why: str) -> str:

@@ -52,8 +52,8 @@ class Loaded(NamedTuple):
 
 def load(static: Mapping[str, str]) -> Loaded:
     """Check the settings of a file (and of the command line over it), alone and together."""
+    require_one_id(static)
     settings = BrokerSettings({key: value.strip() for key, value in static.items()})
-    require_one_id(settings)
     require_single_node(settings)
     require_sound(settings)
     return Loaded(settings, read_listeners(settings), tuple(notes_on(static)))
@@ -90,16 +90,14 @@ def unknown(key: str) -> str:
     return f"unknown setting {key} is ignored{meant}"
 
 
-def require_one_id(settings: BrokerSettings) -> None:
-    """Refuse an old and a new id that differ, and an id below zero."""
-    if "broker.id" not in settings.static:
-        return
-    if "node.id" in settings.static and settings["broker.id"] != settings["node.id"]:
+def require_one_id(static: Mapping[str, str]) -> None:
+    """Refuse an old and a new id that differ, and an old one that asks for a generated id."""
+    old = static.get("broker.id", "0").strip()
+    if old != static.get("node.id", old).strip():
         raise SettingsError("You must set `node.id` to the same value as `broker.id`.")
-    if settings.number("broker.id") < 0:
+    if old.startswith("-"):
         raise SettingsError(
-            f"broker.id={settings['broker.id']} asks for a generated id: set node.id to a number "
-            "from 0 up"
+            f"broker.id={old} asks for a generated id: set node.id to a number from 0 up"
         )
 
 

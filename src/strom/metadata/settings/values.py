@@ -58,10 +58,10 @@ class BrokerSettings:
         cluster: Mapping[str, str] = NOTHING,
     ) -> None:
         """Take the file's settings, those set for this broker, and those set for all."""
-        self.static = static
+        self.static = with_both_ids(static)
         self.own = own
         self.cluster = cluster
-        self._values: dict[str, Value] = {**DEFAULTS, **read_static(static)}
+        self._values: dict[str, Value] = {**DEFAULTS, **read_static(self.static)}
         #: What was set at run time and cannot be followed, with the reason; the log shows it.
         self.ignored: dict[str, str] = {}
         for layer in (cluster, own):
@@ -123,8 +123,8 @@ class BrokerSettings:
 
     @property
     def node_id(self) -> int:
-        """The number of this node, also if it is given by its old name."""
-        return self.number("node.id" if "node.id" in self.static else self._id_name())
+        """The number of this node."""
+        return self.number("node.id")
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -165,9 +165,6 @@ class BrokerSettings:
         assert isinstance(value, int)
         return value
 
-    def _id_name(self) -> str:
-        return "broker.id" if "broker.id" in self.static else "node.id"
-
     def _overlay(self, layer: Mapping[str, str]) -> None:
         """Put what was set at run time over what is there, as far as it can be followed."""
         for name, text in layer.items():
@@ -178,6 +175,12 @@ class BrokerSettings:
                 self._values[name] = BROKER[name].read(text)
             except ValueError as problem:
                 self.ignored[name] = str(problem)
+
+
+def with_both_ids(static: Mapping[str, str]) -> Mapping[str, str]:
+    """Give the node's id under its old and its new name, as Kafka does, if either is there."""
+    given = static.get("node.id", static.get("broker.id"))
+    return static if given is None else {"node.id": given, "broker.id": given, **static}
 
 
 def read_static(static: Mapping[str, str]) -> dict[str, Value]:
