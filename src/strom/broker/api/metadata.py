@@ -1,0 +1,226 @@
+"""Metadata (key 3): the brokers, and who leads which partition.
+
+Behaviour:
+- No list of topics (v0: an empty one) means all of them; an empty list means none.
+- A topic that is not there is created if client and broker both allow it
+  (`allow_auto_topic_creation`, `auto.create.topics.enable`); the answer waits for it, so its
+  partitions are exact at once.
+- A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one.
+- Brokers are told with the address of the listener that the client came by.
+
+Versions:
+- v1 knows "no topics" from "all topics"; v4 whether to create; v10 topic ids; v8 to v10 also ask
+  for the operations allowed on the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.context import Context
+from strom.metadata.image import Image, Topic
+from strom.metadata.topics import INTERNAL_TOPICS, check_name
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.metadata.v13 import request as asked
+    from kio.schema.metadata.v13 import response as answer
+else:
+    asked = lazy("kio.schema.metadata.v13.request")
+    answer = lazy("kio.schema.metadata.v13.response")
+
+KEY = 3
+VERSIONS = range(14)
+
+#: Bit n stands for the operation with Kafka's number n; without an authoriser all are allowed.
+TOPIC_OPERATIONS = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
+NOT_ASKED = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfCluster:
+    """A request of v8 to v10, which may also ask what is allowed on the cluster."""
+
+    request: asked.MetadataRequest
+    include_cluster_authorized_operations: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForCluster:
+    """An answer in which that question is answered too."""
+
+    response: answer.MetadataResponse
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self.response, name)
+
+
+def upgrade(old: Any, request: asked.MetadataRequest) -> asked.MetadataRequest | AskedOfCluster:  # noqa: ANN401
+    """Read what the newest version says differently."""
+    if old.__version__ == 0 and not old.topics:
+        return replace(request, topics=None)
+    if getattr(old, "include_cluster_authorized_operations", False):
+        return AskedOfCluster(request, include_cluster_authorized_operations=True)
+    return request
+
+
+def downgrade(response: answer.MetadataResponse | AnswerForCluster, old: Any) -> Any:  # noqa: ANN401
+    """Answer what the newest version no longer asks."""
+    if isinstance(response, AnswerForCluster):
+        return replace(old, cluster_authorized_operations=CLUSTER_OPERATIONS)
+    return old
+
+
+def handle(
+    request: asked.MetadataRequest | AskedOfCluster, context: Context
+) -> (
+    answer.MetadataResponse
+    | AnswerForCluster
+    | Coroutine[None, None, answer.MetadataResponse | AnswerForCluster]
+):
+    """Answer from the image; wait only for topics that have to be created."""
+    wanted = request.request if isinstance(request, AskedOfCluster) else request
+    missing = to_create(wanted, context)
+    if missing:
+        return create_and_answer(request, missing, context)
+    return respond(request, context, {})
+
+
+async def create_and_answer(
+    request: asked.MetadataRequest | AskedOfCluster, missing: list[str], context: Context
+) -> answer.MetadataResponse | AnswerForCluster:
+    """Create the topics that are missing, then answer."""
+    parts = context.parts
+    try:
+        refused = await parts.runtime.execute(
+            parts.controller.auto_create_topics, missing, now_ms=context.now_ms
+        )
+        await parts.publisher.wait_published()
+    except KafkaError as error:
+        refused = dict.fromkeys(missing, error.code)
+    return respond(request, context, refused)
+
+
+def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
+    """List the topics that are asked for by a good name, are not there and may be created."""
+    if not request.topics or not request.allow_auto_topic_creation:
+        return []
+    if not context.settings["auto.create.topics.enable"]:
+        return []
+    known = context.image.topics_by_name
+    names = {each.name for each in request.topics if each.name}
+    return [name for name in sorted(names) if name not in known and name_error(name) is None]
+
+
+def name_error(name: str) -> ErrorCode | None:
+    """Return why a topic cannot have this name, if it cannot."""
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return error.code
+    return None
+
+
+def respond(
+    request: asked.MetadataRequest | AskedOfCluster,
+    context: Context,
+    refused: dict[str, ErrorCode],
+) -> answer.MetadataResponse | AnswerForCluster:
+    """Put the answer together."""
+    wanted = request.request if isinstance(request, AskedOfCluster) else request
+    image = context.image
+    operations = TOPIC_OPERATIONS if wanted.include_topic_authorized_operations else NOT_ASKED
+    if wanted.topics is None:
+        topics: Iterable[answer.MetadataResponseTopic] = (
+            described(topic, image, operations) for _, topic in sorted(image.topics_by_name.items())
+        )
+    else:
+        topics = (one(each, image, operations, refused) for each in wanted.topics)
+    response = answer.MetadataResponse(
+        throttle_time=timedelta(0),
+        brokers=brokers(context),
+        cluster_id=context.parts.cluster_id,
+        controller_id=context.parts.quorum.leader_id,
+        topics=tuple(topics),
+        error_code=ErrorCode.NONE,
+    )
+    return AnswerForCluster(response) if isinstance(request, AskedOfCluster) else response
+
+
+def brokers(context: Context) -> tuple[answer.MetadataResponseBroker, ...]:
+    """List the brokers that serve, as the client can reach them."""
+    return tuple(
+        answer.MetadataResponseBroker(
+            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+        )
+        for _, broker in sorted(context.image.brokers.items())
+        if not broker.fenced and (endpoint := context.endpoint_of(broker)) is not None
+    )
+
+
+def one(
+    wanted: asked.MetadataRequestTopic,
+    image: Image,
+    operations: int,
+    refused: dict[str, ErrorCode],
+) -> answer.MetadataResponseTopic:
+    """Describe a topic that was asked for, or say what is wrong with it."""
+    if wanted.name is None:
+        topic_id = wanted.topic_id
+        topic = None if topic_id is None else image.topics_by_id.get(topic_id)
+        if topic is None:
+            return absent(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
+        return described(topic, image, operations)
+    topic = image.topics_by_name.get(wanted.name)
+    if topic is not None:
+        return described(topic, image, operations)
+    code = name_error(wanted.name) or refused.get(wanted.name)
+    return absent(wanted.name, None, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations)
+
+
+def absent(
+    name: str | None,
+    topic_id: Any,
+    code: ErrorCode,
+    operations: int,  # noqa: ANN401
+) -> answer.MetadataResponseTopic:
+    """Say why a topic is not described."""
+    return answer.MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=operations,
+    )
+
+
+def described(topic: Topic, image: Image, operations: int) -> answer.MetadataResponseTopic:
+    """Describe a topic's partitions."""
+    partitions = tuple(
+        [
+            answer.MetadataResponsePartition(
+                error_code=ErrorCode.NONE if each.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=each.leader,
+                leader_epoch=each.leader_epoch,
+                replica_nodes=each.replicas,
+                isr_nodes=each.isr,
+                offline_replicas=image.offline_replicas(each),
+            )
+            for index, each in sorted(topic.partitions.items())
+        ]
+    )
+    return answer.MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=operations,
+    )

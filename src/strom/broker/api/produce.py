@@ -1,0 +1,258 @@
+"""Produce (key 0): append record batches to partitions this broker leads.
+
+Behaviour:
+- Partitions succeed or fail one by one; a refused batch does not hold back the others.
+- Every batch is appended before `handle` returns, so batches sent down one connection reach
+  each log in the order they were sent. A batch that must be recompressed first (a topic with a
+  `compression.type` of its own) makes the append phase wait, and the connection with it.
+- acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
+  they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
+- A batch of a transaction is refused: there is no coordinator that could have begun one.
+
+Versions:
+- v3 is the first with record batches; ApiVersions claims v0 nevertheless, see there.
+- v7 is the first that may carry zstd.
+- v13 names topics by id.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import NamedTuple
+
+from strom.broker.context import Context, Ordered
+from strom.log.log import Appended
+from strom.records.batch import TRANSACTIONAL_FLAG, Header
+from strom.records.validate import InvalidRecords, check_field
+from strom.replication.partition import Partition
+from strom.wire.codec import ProduceResponse
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.produce import (
+    Leader,
+    ProducePartition,
+    ProducePartitionResponse,
+    ProduceRequest,
+    ProduceTopic,
+    ProduceTopicResponse,
+)
+
+KEY = 0
+VERSIONS = range(3, 14)
+
+ACKS_NONE = 0
+ACKS_LEADER = 1
+ACKS_ALL = -1
+
+Reply = ProduceResponse | None
+
+
+class Receipt(NamedTuple):
+    """A batch that was appended, and where."""
+
+    partition: Partition
+    appended: Appended
+
+
+def handle(
+    request: ProduceRequest, context: Context
+) -> Reply | Coroutine[None, None, Reply] | Ordered:
+    """Append every batch, then wait for as many replicas as the producer asked for."""
+    if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
+    if any(must_recompress(topic, context) for topic in request.topics):
+        # The frame's buffer is used again as soon as this returns.
+        return Ordered(recompress_and_append(with_own_records(request), context))
+    return append_all(request, context)
+
+
+def append_all(request: ProduceRequest, context: Context) -> Reply | Coroutine[None, None, Reply]:
+    """Append every batch; answer at once if nothing needs to be waited for."""
+    receipts: list[Receipt] = []
+    answers = [append_topic(request, topic, context, receipts) for topic in request.topics]
+    if request.acks == ACKS_NONE:
+        close_if_refused(answers, context)
+        return None
+    if request.acks == ACKS_ALL:
+        for receipt in receipts:
+            if not receipt.partition.is_committed(receipt.appended.last_offset):
+                return wait_and_answer(answers, receipts, request.timeout_ms)
+    return ProduceResponse(answers)
+
+
+def append_topic(
+    request: ProduceRequest, topic: ProduceTopic, context: Context, receipts: list[Receipt]
+) -> ProduceTopicResponse:
+    """Append a topic's batches; note those that may have to be waited for."""
+    name = topic.name
+    if name is None and topic.topic_id is not None:
+        name = context.topic_name(topic.topic_id)
+    if name is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID
+        partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
+        return ProduceTopicResponse(name, topic.topic_id, partitions)
+    partitions = [append(name, each, request.acks, context, receipts) for each in topic.partitions]
+    return ProduceTopicResponse(name, topic.topic_id, partitions)
+
+
+def append(
+    topic: str, batch: ProducePartition, acks: int, context: Context, receipts: list[Receipt]
+) -> ProducePartitionResponse:
+    """Append one batch, or say why it is refused."""
+    index, records = batch
+    metrics = context.parts.metrics
+    try:
+        partition = context.parts.replicas.leader_of(topic, index)
+        header = check_field(records, context.header.version)
+        refuse_transaction(header)
+        assert records is not None
+        appended = partition.append(
+            records, header, context.parts.host.now_ms(), all_in_sync=acks == ACKS_ALL
+        )
+    except KafkaError as error:
+        metrics.refused_batches += 1
+        return refusal(topic, index, error, context)
+    metrics.produced_bytes += len(records)
+    metrics.produced_records += header.record_count
+    receipts.append(Receipt(partition, appended))
+    return ProducePartitionResponse(
+        index,
+        ErrorCode.NONE,
+        appended.base_offset,
+        appended.append_time_ms,
+        partition.log.start_offset,
+    )
+
+
+def refuse_transaction(header: Header) -> None:
+    """Refuse a batch that claims to be of a transaction."""
+    if header.attributes & TRANSACTIONAL_FLAG:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def refusal(
+    topic: str, index: int, error: KafkaError, context: Context
+) -> ProducePartitionResponse:
+    """Say why a batch was refused, and where to go instead if this broker does not lead."""
+    record_errors = error.record_errors if isinstance(error, InvalidRecords) else ()
+    leader = None
+    if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        known = context.image.partition(topic, index)
+        leader = None if known is None else Leader(known.leader, known.leader_epoch)
+    return ProducePartitionResponse(
+        index,
+        error.code,
+        record_errors=record_errors,
+        error_message=error.message,
+        current_leader=leader,
+    )
+
+
+def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> ProduceResponse:
+    """Refuse every batch for a reason that is the request's."""
+    context.parts.metrics.refused_batches += 1
+    return ProduceResponse(
+        [
+            ProduceTopicResponse(
+                topic.name,
+                topic.topic_id,
+                [ProducePartitionResponse(each[0], code) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def close_if_refused(answers: list[ProduceTopicResponse], context: Context) -> None:
+    """Close on a producer that hears no answers: it is the only way to tell it to look again."""
+    refused = [
+        f"{topic.name}-{each.partition_index}: {each.error_code.name}"
+        for topic in answers
+        for each in topic.partitions
+        if each.error_code != ErrorCode.NONE
+    ]
+    if refused:
+        context.connection.close(ValueError(f"acks=0, refused {', '.join(refused)}"))
+
+
+async def wait_and_answer(
+    answers: list[ProduceTopicResponse], receipts: list[Receipt], timeout_ms: int
+) -> ProduceResponse:
+    """Wait until all batches are committed or time is up, one after another under one deadline."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    late: dict[tuple[str, int], ErrorCode] = {}
+    for partition, appended in receipts:
+        left_ms = max(deadline - loop.time(), 0) * 1000
+        if not await partition.wait_committed(appended.last_offset, left_ms):
+            lost = not partition.is_leader
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else ErrorCode.REQUEST_TIMED_OUT
+            late[partition.topic, partition.index] = code
+    return ProduceResponse([with_late(topic, late) for topic in answers])
+
+
+def with_late(
+    topic: ProduceTopicResponse, late: dict[tuple[str, int], ErrorCode]
+) -> ProduceTopicResponse:
+    """Put the codes of uncommitted batches in the place of their offsets."""
+    partitions = [
+        ProducePartitionResponse(each.partition_index, code)
+        if (code := late.get((topic.name or "", each.partition_index))) is not None
+        else each
+        for each in topic.partitions
+    ]
+    return topic._replace(partitions=partitions)
+
+
+def must_recompress(topic: ProduceTopic, context: Context) -> bool:
+    """Whether the topic's own compression differs from that of a batch for it."""
+    name = topic.name
+    if name is None and topic.topic_id is not None:
+        name = context.topic_name(topic.topic_id)
+    for index, records in topic.partitions:
+        partition = context.replicas.find(name, index)
+        if partition is not None and records and partition.log.needs_recompression(records):
+            return True
+    return False
+
+
+def with_own_records(request: ProduceRequest) -> ProduceRequest:
+    """Copy the records out of the frame."""
+    topics = [
+        topic._replace(
+            partitions=[
+                ProducePartition(index, None if records is None else memoryview(bytearray(records)))
+                for index, records in topic.partitions
+            ]
+        )
+        for topic in request.topics
+    ]
+    return request._replace(topics=topics)
+
+
+async def recompress_and_append(request: ProduceRequest, context: Context) -> Reply:
+    """Bring the batches into their topics' compression off the loop, then append them."""
+    topics = []
+    for topic in request.topics:
+        name = topic.name
+        if name is None and topic.topic_id is not None:
+            name = context.topic_name(topic.topic_id)
+        partitions = [await recompressed(name, each, context) for each in topic.partitions]
+        topics.append(topic._replace(partitions=partitions))
+    reply = append_all(request._replace(topics=topics), context)
+    return await reply if asyncio.iscoroutine(reply) else reply
+
+
+async def recompressed(
+    topic: str | None, batch: ProducePartition, context: Context
+) -> ProducePartition:
+    """Return the batch in its topic's compression; a bad one as it is, to be refused."""
+    partition = context.replicas.find(topic, batch.partition_index)
+    records = batch.records
+    if partition is None or not records or not partition.log.needs_recompression(records):
+        return batch
+    log = partition.log
+    try:
+        check_field(records, context.header.version)
+        changed = await context.parts.host.offload(lambda: log.recompress(records))
+    except KafkaError:
+        return batch
+    return batch._replace(records=memoryview(changed))

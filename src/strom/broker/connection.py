@@ -1,0 +1,251 @@
+"""One client's connection: frames in, answers out, in the order of the requests.
+
+    bytes ──▶ frames ──▶ dispatch ──▶ a slot per request ──▶ answers, first slot first
+
+A slot is filled when its handler is done, at once or after a wait; the connection sends the
+filled slots at the head of its queue. A client that pipelines more than it reads is paused:
+no more is taken from its socket while too many slots are open or too much is unsent, so one
+connection's memory is bounded by its receive buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX.
+
+The receive buffer is reused for frame after frame. Views of it die when the handler returns.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine
+from typing import Protocol
+
+from strom.broker.link import Link
+from strom.wire.fetch import Part
+from strom.wire.primitives import INT32
+
+RECEIVE_BYTES = 1 << 16
+#: A buffer grown for a large frame is kept for the next one up to this size.
+RECEIVE_KEPT_BYTES_MAX = 2 << 20
+REQUESTS_MAX = 256
+UNSENT_BYTES_MAX = 1 << 20
+SIZE_BYTES = 4
+
+
+class Slot:
+    """The place of one answer in the order of answers."""
+
+    __slots__ = ("parts", "task")
+
+    def __init__(self) -> None:
+        #: What to send; an empty list for a request that gets no answer.
+        self.parts: list[Part] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+
+class Server(Protocol):
+    """What a connection needs of the server that accepted it."""
+
+    def take_frame(self, frame: memoryview, connection: "Connection") -> None:
+        """Begin to serve a request; the frame may be used until this returns."""
+
+    def start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run the work beside everything else."""
+
+    def forget(self, connection: "Connection", error: Exception | None) -> None:
+        """Take notice that a connection is gone."""
+
+    def now_ms(self) -> int:
+        """Return the time."""
+
+    @property
+    def request_bytes_max(self) -> int:
+        """Return how large a frame may be."""
+
+    def reserve(self, size: int, connection: "Connection") -> bool:
+        """Take so much of the memory for requests, or have the connection wait for it."""
+
+    def release(self, size: int) -> None:
+        """Give memory for requests back."""
+
+
+class Connection:
+    """Cuts the bytes into frames, and keeps the answers in order."""
+
+    __slots__ = (
+        "_blocked",
+        "_buffer",
+        "_end",
+        "_reserved",
+        "_server",
+        "_slots",
+        "_start",
+        "_view",
+        "active_ms",
+        "address",
+        "client_id",
+        "client_software",
+        "closed",
+        "link",
+        "listener",
+    )
+
+    def __init__(self, server: Server, listener: str, address: tuple[str, int]) -> None:
+        self._server = server
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._start = self._end = 0
+        #: How much of the memory for requests this buffer counts for: all above the first size.
+        self._reserved = 0
+        self._slots: deque[Slot] = deque()
+        #: A request whose append phase is not over holds back the ones behind it.
+        self._blocked = False
+        self.link: Link | None = None
+        self.listener = listener
+        self.address = address
+        self.client_id = ""
+        self.client_software = ("unknown", "unknown")
+        self.active_ms = server.now_ms()
+        self.closed = False
+
+    # What the link calls.
+
+    def receive_buffer(self) -> memoryview:
+        """Return the free rest of the buffer."""
+        return self._view[self._end :]
+
+    def on_received(self, count: int) -> None:
+        """Serve the frames that are complete."""
+        self._end += count
+        self._serve()
+
+    def on_drained(self) -> None:
+        """Go on with a client that was paused because it did not read."""
+        self._serve()
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Drop what was under way: nobody is left to hear it."""
+        self.closed = True
+        for slot in self._slots:
+            if slot.task is not None:
+                slot.task.cancel()
+        self._slots.clear()
+        self._release()
+        self._server.forget(self, error)
+
+    # What dispatch calls.
+
+    def open_slot(self) -> Slot:
+        """Take the next place in the order of answers."""
+        slot = Slot()
+        self._slots.append(slot)
+        return slot
+
+    def fill(self, slot: Slot, parts: list[Part]) -> None:
+        """Give a slot its answer, and send all that are due."""
+        slot.parts = parts
+        slot.task = None
+        slots = self._slots
+        if self.closed or not slots or slots[0] is not slot:
+            return
+        assert self.link is not None
+        while slots and slots[0].parts is not None:
+            due = slots.popleft().parts
+            if due:
+                self.link.send(due)
+        if self._end and not self.closed:
+            self._serve()
+
+    def block(self) -> None:
+        """Take no further request until `unblock`."""
+        self._blocked = True
+
+    def unblock(self) -> None:
+        """Go on with the requests that were held back."""
+        self._blocked = False
+        if not self.closed:
+            self._serve()
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the connection; unsent answers are lost."""
+        if self.link is not None:
+            self.link.close(error)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being served or sent."""
+        return not self._slots and (self.link is None or not self.link.unsent_bytes)
+
+    # Frames.
+
+    def _must_wait(self) -> bool:
+        assert self.link is not None
+        return (
+            self._blocked
+            or len(self._slots) >= REQUESTS_MAX
+            or self.link.unsent_bytes > UNSENT_BYTES_MAX
+        )
+
+    def _serve(self) -> None:
+        """Serve complete frames while the client keeps within its bounds."""
+        link, server = self.link, self._server
+        assert link is not None
+        needed = 0
+        while self._end - self._start >= SIZE_BYTES and not self.closed:
+            if self._must_wait():
+                link.pause_reading()
+                return
+            (size,) = INT32.unpack_from(self._buffer, self._start)
+            if not 0 <= size <= server.request_bytes_max:
+                self.close(ValueError(f"a request of {size} bytes (socket.request.max.bytes)"))
+                return
+            frame_end = self._start + SIZE_BYTES + size
+            if frame_end > self._end:
+                needed = SIZE_BYTES + size
+                break
+            frame = self._view[self._start + SIZE_BYTES : frame_end]
+            # Moved on first: a handler that answers at once may come back here.
+            self._start = frame_end
+            server.take_frame(frame, self)
+        if self.closed:
+            return
+        if self._make_room(needed):
+            link.resume_reading()
+        else:
+            link.pause_reading()
+
+    def resume(self) -> None:
+        """Go on after a wait for memory."""
+        if not self.closed:
+            self._serve()
+
+    def _make_room(self, needed: int) -> bool:
+        """Have free space behind the unread bytes, enough for the frame that has begun.
+
+        Return False if there is no memory for it now; the server calls `resume` when there is.
+        """
+        unread = self._end - self._start
+        if unread == 0:
+            self._start = self._end = 0
+            if len(self._buffer) > RECEIVE_KEPT_BYTES_MAX:
+                self._release()
+                self._use(bytearray(RECEIVE_BYTES))
+        elif self._start + max(needed, SIZE_BYTES) > len(self._buffer):
+            return self._move_to_front(needed)
+        return True
+
+    def _move_to_front(self, needed: int) -> bool:
+        """Move the unread bytes to where a frame of this size has room behind them."""
+        unread = bytes(self._view[self._start : self._end])
+        if needed > len(self._buffer):
+            if not self._server.reserve(needed, self):
+                return False
+            self._release()
+            self._reserved = needed
+            self._use(bytearray(needed))
+        self._view[: len(unread)] = unread
+        self._start, self._end = 0, len(unread)
+        return True
+
+    def _use(self, buffer: bytearray) -> None:
+        self._buffer, self._view = buffer, memoryview(buffer)
+
+    def _release(self) -> None:
+        if self._reserved:
+            self._server.release(self._reserved)
+            self._reserved = 0

@@ -1,0 +1,105 @@
+"""What a handler may use: the broker's parts, and who is asking."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from strom.broker.connection import Connection
+    from strom.broker.host import Host
+    from strom.broker.metrics import Metrics
+    from strom.broker.producer_ids import ProducerIds
+    from strom.broker.publisher import Publisher
+    from strom.broker.quorum import Quorum
+    from strom.broker.replicas import Replicas
+    from strom.broker.sessions import FetchSessions
+    from strom.metadata.controller import Controller
+    from strom.metadata.image import Image
+    from strom.metadata.records import Record
+    from strom.metadata.settings import BrokerSettings
+    from strom.replicated.runtime import Runtime
+    from strom.wire.codec import RequestHeader
+
+
+class Ordered(NamedTuple):
+    """An append phase that needs to wait; nothing overtakes it on its connection."""
+
+    work: Coroutine[None, None, object]
+
+
+class Endpoint(NamedTuple):
+    """Where clients of a listener reach a broker."""
+
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class Parts:
+    """The broker's parts, as `broker.py` put them together.
+
+    The image and the settings are replaced, by the publisher and by nobody else; a handler
+    that awaits must take them again afterwards.
+    """
+
+    node_id: int
+    cluster_id: str
+    host: Host
+    settings: BrokerSettings
+    image: Image
+    replicas: Replicas
+    controller: Controller
+    runtime: Runtime[Record]
+    quorum: Quorum
+    publisher: Publisher
+    producer_ids: ProducerIds
+    fetch_sessions: FetchSessions
+    metrics: Metrics
+    #: Key, lowest and highest version of every API served.
+    api_versions: tuple[tuple[int, int, int], ...] = ()
+    #: By listener name: what this broker tells its clients to connect to.
+    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+
+
+class Context:
+    """One request's surroundings."""
+
+    __slots__ = ("connection", "header", "parts")
+
+    def __init__(self, parts: Parts, connection: Connection, header: RequestHeader) -> None:
+        self.parts = parts
+        self.connection = connection
+        self.header = header
+
+    @property
+    def version(self) -> int:
+        """The version that the client asked in."""
+        return self.header.version
+
+    @property
+    def image(self) -> Image:
+        """The cluster as this broker knows it now."""
+        return self.parts.image
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The broker's settings now."""
+        return self.parts.settings
+
+    @property
+    def replicas(self) -> Replicas:
+        """The partitions that this broker holds."""
+        return self.parts.replicas
+
+    @property
+    def now_ms(self) -> int:
+        """The time of day."""
+        return self.parts.host.now_ms()
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """Return the name of the topic with this id, if there is one."""
+        topic = self.parts.image.topics_by_id.get(topic_id)
+        return None if topic is None else topic.name

@@ -1,0 +1,181 @@
+"""From a frame to its handler, and from the handler's reply to the connection.
+
+A handler is `handle(request, context)`. What it does before it returns is its append phase:
+the connection takes its next request only then. It returns
+
+- a response, which is sent when the earlier requests of the connection are answered;
+- None, for a request that gets no answer (acks=0);
+- a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
+  the connection's next requests are served; or
+- `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from types import CoroutineType, ModuleType
+from typing import Any
+
+from strom.broker.connection import Connection, Slot
+from strom.broker.context import Context, Ordered, Parts
+from strom.wire.codec import (
+    API_VERSIONS_KEY,
+    Codec,
+    RequestHeader,
+    codec_for,
+    read_body,
+    read_header,
+    write_head,
+)
+from strom.wire.fetch import Part
+from strom.wire.primitives import MalformedFrame
+
+log = logging.getLogger("strom.broker")
+
+Handler = Callable[[Any, Context], Any]
+Hook = Callable[[Any, Any], Any]
+
+
+@dataclass(slots=True)
+class Api:
+    """One API key: its module's handler, and a codec per version that was asked for so far."""
+
+    name: str
+    key: int
+    versions: range
+    handle: Handler
+    upgrade: Hook | None
+    downgrade: Hook | None
+    codecs: dict[int, Codec] = field(default_factory=dict)
+
+    def codec(self, version: int) -> Codec | None:
+        """Return the codec of a version, or None if the version is not served."""
+        codec = self.codecs.get(version)
+        if codec is None and version in self.versions:
+            newest = self.versions[-1]
+            codec = codec_for(self.name, version, newest, self.upgrade, self.downgrade)
+            self.codecs[version] = codec
+        return codec
+
+
+def api_of(module: ModuleType) -> Api:
+    """Read an API module's three names, and its hooks for versions that differ more."""
+    return Api(
+        name=module.__name__.rpartition(".")[2],
+        key=module.KEY,
+        versions=module.VERSIONS,
+        handle=module.handle,
+        upgrade=getattr(module, "upgrade", None),
+        downgrade=getattr(module, "downgrade", None),
+    )
+
+
+class Call:
+    """One request on its way through its handler."""
+
+    __slots__ = ("api", "codec", "connection", "header", "slot", "started_ns")
+
+    def __init__(
+        self, api: Api, codec: Codec, header: RequestHeader, connection: Connection
+    ) -> None:
+        self.api = api
+        self.codec = codec
+        self.header = header
+        self.connection = connection
+        self.slot: Slot = connection.open_slot()
+        self.started_ns = perf_counter_ns()
+
+
+class Dispatch:
+    """Serves requests with the handlers of the API modules."""
+
+    def __init__(
+        self,
+        apis: dict[int, Api],
+        parts: Parts,
+        start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
+    ) -> None:
+        self._apis = apis
+        self._parts = parts
+        self._start_task = start_task
+
+    def take(self, frame: memoryview, connection: Connection) -> None:
+        """Begin to serve the request in the frame; it may be used until this returns."""
+        try:
+            header = read_header(frame)
+            api = self._apis.get(header.api_key)
+            codec = api.codec(header.version) if api is not None else None
+            if api is None or codec is None:
+                self._refuse(header, connection)
+                return
+            request = read_body(frame, header, codec)
+        except MalformedFrame as error:
+            connection.close(error)
+            return
+        connection.active_ms = self._parts.host.now_ms()
+        self._parts.metrics.received_bytes += len(frame)
+        self._serve(Call(api, codec, header, connection), request)
+
+    def _refuse(self, header: RequestHeader, connection: Connection) -> None:
+        """Close on a client that asks what we did not offer; but tell one that asks what we do."""
+        api = self._apis[API_VERSIONS_KEY]
+        codec = api.codec(0)
+        if header.api_key != API_VERSIONS_KEY or codec is None:
+            asked = f"API key {header.api_key} version {header.version} is not served"
+            connection.close(MalformedFrame(asked))
+            return
+        self._serve(Call(api, codec, header, connection), None)
+
+    def _serve(self, call: Call, request: object) -> None:
+        context = Context(self._parts, call.connection, call.header)
+        try:
+            reply = call.api.handle(request, context)
+        except Exception as error:  # noqa: BLE001 - a fault in one request must not end the others
+            self._fail(call, error)
+            return
+        if type(reply) is CoroutineType:
+            call.slot.task = self._start_task(self._finish(call, reply))
+        elif type(reply) is Ordered:
+            call.connection.block()
+            call.slot.task = self._start_task(self._finish_in_order(call, reply.work))
+        else:
+            self._answer(call, reply)
+
+    async def _finish(self, call: Call, work: Coroutine[None, None, object]) -> None:
+        """Wait for a reply phase."""
+        try:
+            reply = await work
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(call, error)
+            return
+        self._answer(call, reply)
+
+    async def _finish_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
+        try:
+            await self._finish(call, work)
+        finally:
+            call.connection.unblock()
+
+    def _answer(self, call: Call, reply: object) -> None:
+        if reply is None:
+            parts: list[Part] = []
+        else:
+            parts = call.codec.write(reply)
+            size = 0
+            for part in parts:
+                size += len(part) if type(part) is bytes else part.size  # type: ignore[union-attr]
+            first = parts[0]
+            assert isinstance(first, bytes)
+            parts[0] = write_head(call.header, call.codec, size) + first
+            self._parts.metrics.sent_bytes += size
+        self._parts.metrics.note_request(call.api.name, perf_counter_ns() - call.started_ns)
+        call.connection.fill(call.slot, parts)
+
+    def _fail(self, call: Call, error: Exception) -> None:
+        """Log a fault of ours, and end the connection: it has an answer that will never come."""
+        name, version = call.api.name, call.header.version
+        log.error("%s version %d failed: %r", name, version, error, exc_info=error)
+        self._parts.metrics.failed_requests += 1
+        call.connection.close(error)

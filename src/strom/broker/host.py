@@ -1,0 +1,46 @@
+"""What a broker takes from the machine it runs on: the seams that a simulator replaces.
+
+Nothing else in the broker reads a clock, draws an id, starts a thread or opens a socket. A
+simulated host gives a clock that jumps, a disk that forgets, a network that drops, and runs
+offloaded work inline in an order drawn from its seed.
+"""
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from strom.log.disk import Disk, RealDisk
+
+Result = TypeVar("Result")
+
+
+class Offload(Protocol):
+    """Runs what would stop the loop somewhere else, and gives its result."""
+
+    def __call__(self, work: Callable[[], Result], /) -> Coroutine[None, None, Result]:
+        """Run the work off the loop."""
+
+
+def wall_clock_ms() -> int:
+    """Return the time of day in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Run the work in a thread of the loop's pool."""
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+@dataclass(slots=True)
+class Host:
+    """The clock, the disk, chance, and threads."""
+
+    now_ms: Callable[[], int] = wall_clock_ms
+    disk: Disk = field(default_factory=RealDisk)
+    offload: Offload = in_thread
+    new_id: Callable[[], uuid.UUID] = uuid.uuid4  # noqa: TID251 - the source that is injected
+    rng: random.Random = field(default_factory=random.Random)

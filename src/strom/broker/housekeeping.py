@@ -1,0 +1,179 @@
+"""What a broker does by the clock: checkpoints, retention, flushes, expiry, idle clients.
+
+Each chore has its own interval, a setting of Kafka's; a chore that fails for one partition does
+not keep the others from theirs. Nothing here waits for a disk on the loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from time import perf_counter
+
+from strom.broker.context import Parts
+from strom.broker.server import Server
+from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT
+from strom.log.directory import LogDirectory
+from strom.replication.partition import Partition
+
+log = logging.getLogger("strom.housekeeping")
+
+#: Kafka waits so long before the first round of retention and of flushes.
+FIRST_ROUND_MS = 30_000
+IDLE_CHECK_MS = 1_000
+#: How often the loop is asked how late it is; what it cannot see is shorter than this.
+STALL_CHECK_SECONDS = 0.05
+#: A timer further away than this is no timer.
+INTERVAL_MS_MAX = 30 * 24 * 60 * 60 * 1000
+#: How many partitions are looked after before others get their turn on the loop.
+PARTITIONS_AT_ONCE = 100
+
+Chore = Callable[[], Coroutine[None, None, None]]
+
+
+class Housekeeping:
+    """The chores of one broker."""
+
+    def __init__(self, parts: Parts, server: Server) -> None:
+        self._parts = parts
+        self._server = server
+
+    def start(self, start_task: Callable[[Coroutine[None, None, None]], object]) -> None:
+        """Begin all chores."""
+        settings = self._parts.settings
+        chores: list[tuple[str, int, Chore]] = [
+            ("log.retention.check.interval.ms", FIRST_ROUND_MS, self.retain),
+            ("replica.high.watermark.checkpoint.interval.ms", 0, self.note_high_watermarks),
+            ("log.flush.offset.checkpoint.interval.ms", FIRST_ROUND_MS, self.note_recovery_points),
+            (
+                "log.flush.start.offset.checkpoint.interval.ms",
+                FIRST_ROUND_MS,
+                self.note_start_offsets,
+            ),
+            ("log.flush.scheduler.interval.ms", FIRST_ROUND_MS, self.flush),
+            ("producer.id.expiration.check.interval.ms", FIRST_ROUND_MS, self.expire_producers),
+        ]
+        for name, first_ms, chore in chores:
+            if settings.number(name) <= INTERVAL_MS_MAX:
+                start_task(self._repeat(name, first_ms, chore))
+        start_task(self._close_idle())
+        start_task(self._watch_loop())
+
+    async def _repeat(self, name: str, first_ms: int, chore: Chore) -> None:
+        """Do a chore for ever, at the interval that the setting has by then."""
+        wait_ms = min(first_ms, self._parts.settings.number(name)) or self._interval_ms(name)
+        while True:
+            await asyncio.sleep(wait_ms / 1000)
+            await chore()
+            wait_ms = self._interval_ms(name)
+
+    def _interval_ms(self, name: str) -> int:
+        return min(max(self._parts.settings.number(name), 1), INTERVAL_MS_MAX)
+
+    async def _close_idle(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_CHECK_MS / 1000)
+            self._server.close_idle()
+
+    async def _watch_loop(self) -> None:
+        """Measure how long the loop was away at the longest."""
+        metrics = self._parts.metrics
+        while True:
+            before = perf_counter()
+            await asyncio.sleep(STALL_CHECK_SECONDS)
+            late_ms = (perf_counter() - before - STALL_CHECK_SECONDS) * 1000
+            metrics.longest_stall_ms = max(metrics.longest_stall_ms, late_ms)
+
+    # Checkpoints.
+
+    async def note_high_watermarks(self) -> None:
+        """Write what is committed."""
+        await self._checkpoint(HIGH_WATERMARK, lambda each: each.high_watermark)
+
+    async def note_recovery_points(self) -> None:
+        """Write what is surely on disk."""
+        await self._checkpoint(RECOVERY_POINT, lambda each: each.log.recovery_point)
+
+    async def note_start_offsets(self) -> None:
+        """Write where the logs begin, of those that do not begin with their first segment."""
+        await self._checkpoint(LOG_START, start_offset_of)
+
+    async def _checkpoint(self, name: str, offset_of: Callable[[Partition], int | None]) -> None:
+        replicas, host = self._parts.replicas, self._parts.host
+        for directory in replicas.online_directories:
+            offsets = gather(replicas.partitions_in(directory), offset_of)
+            try:
+                await host.offload(
+                    lambda directory=directory, offsets=offsets: directory.write_checkpoint(  # type: ignore[misc]
+                        name, offsets
+                    )
+                )
+            except OSError as error:
+                replicas.fail(directory, error)
+
+    def checkpoint_all(self, directory: LogDirectory) -> None:
+        """Write every checkpoint of a directory, at a clean stop."""
+        partitions = self._parts.replicas.partitions_in(directory)
+        directory.write_checkpoint(
+            HIGH_WATERMARK, gather(partitions, lambda each: each.high_watermark)
+        )
+        directory.write_checkpoint(
+            RECOVERY_POINT, gather(partitions, lambda each: each.log.recovery_point)
+        )
+        directory.write_checkpoint(LOG_START, gather(partitions, start_offset_of))
+
+    # Logs.
+
+    async def retain(self) -> None:
+        """Take out segments that are too old or too much (RET-05)."""
+        parts = self._parts
+        changed = False
+        for number, partition in enumerate(list(parts.replicas.partitions()), 1):
+            try:
+                retained = partition.log.retain(parts.host.now_ms(), partition.high_watermark)
+            except OSError as error:
+                partition.log.failed = error
+                parts.replicas.check(partition)
+                continue
+            for reason in retained.reasons:
+                log.info("Deleting of %s-%d %s", partition.topic, partition.index, reason)
+            if retained.files:
+                delay_ms = partition.log.config.delete_delay_ms
+                parts.replicas.remove_later(retained.files, delay_ms, parts.host.disk.remove)
+            changed = changed or retained.start_offset_changed
+            if number % PARTITIONS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        if changed:
+            # DSK-21: what was deleted is not to be looked for after a restart.
+            await self.note_start_offsets()
+            await self.note_recovery_points()
+
+    async def flush(self) -> None:
+        """Sync the logs whose `flush.ms` is over."""
+        parts = self._parts
+        for partition in list(parts.replicas.partitions()):
+            if partition.log.flush_due(parts.host.now_ms()):
+                await parts.replicas.flush(partition)
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have been silent for too long."""
+        for number, partition in enumerate(list(self._parts.replicas.partitions()), 1):
+            partition.log.expire_producers(self._parts.host.now_ms())
+            if number % PARTITIONS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+
+def gather(
+    partitions: list[Partition], offset_of: Callable[[Partition], int | None]
+) -> dict[tuple[str, int], int]:
+    """Return the offset of each partition that has one to be noted."""
+    return {
+        (each.topic, each.index): offset
+        for each in partitions
+        if (offset := offset_of(each)) is not None
+    }
+
+
+def start_offset_of(partition: Partition) -> int | None:
+    """Return the start offset if the first segment's name does not tell it."""
+    first = partition.log.segments[0].base_offset
+    return partition.log.start_offset if partition.log.start_offset > first else None

@@ -1,0 +1,264 @@
+"""One socket that takes bytes and file slices to send: the seam between broker and network.
+
+The sockets are ours, non-blocking, behind the loop's `add_reader` and `add_writer`: a receive
+goes straight into the owner's buffer, and a slice of a log file goes from the page cache to
+the socket by `sendfile`, without passing through Python. Where the system has no `sendfile`,
+the slice is read and sent in pieces instead.
+
+    owner.receive_buffer() ──recv_into──▶ owner.on_received(count) … owner.on_closed(error)
+    link.send(parts) ──▶ socket, now as far as it goes, the rest when the socket takes more
+
+A slice whose pages are not in memory is first read by a thread, so that the disk never stops
+the loop. Nothing is sent after `close`.
+"""
+
+import asyncio
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, cast
+
+from strom.wire.fetch import Part, Slice
+
+#: How much of a slice is checked, warmed and sent at once.
+SLICE_BYTES_MAX = 1 << 20
+#: How much the portable path reads at once.
+COPY_BYTES_MAX = 1 << 18
+HAS_SENDFILE = hasattr(os, "sendfile")
+HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
+MSG_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+class SlicedFile(Protocol):
+    """A file that slices are of; it stays open while anyone holds it."""
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
+
+
+class Owner(Protocol):
+    """Whom a link serves."""
+
+    def receive_buffer(self) -> memoryview:
+        """Return where the next bytes go; never empty."""
+
+    def on_received(self, count: int) -> None:
+        """Take notice of so many new bytes in the buffer."""
+
+    def on_drained(self) -> None:
+        """Take notice that everything sent so far is with the system."""
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Take notice that the link is gone, once; None where the peer simply left."""
+
+
+class Link:
+    """A connected socket."""
+
+    __slots__ = (
+        "_closed",
+        "_fd",
+        "_loop",
+        "_owner",
+        "_queue",
+        "_reading",
+        "_socket",
+        "_start_task",
+        "_warming",
+        "_writing",
+        "unsent_bytes",
+        "zero_copy",
+    )
+
+    def __init__(
+        self,
+        connected: socket.socket,
+        owner: Owner,
+        start_task: Callable[[Awaitable[None]], object],
+        *,
+        zero_copy: bool = HAS_SENDFILE,
+    ) -> None:
+        self._socket = connected
+        self._fd = connected.fileno()
+        self._owner = owner
+        self._loop = asyncio.get_running_loop()
+        self._start_task = start_task
+        self._queue: deque[memoryview | Slice] = deque()
+        self._reading = self._writing = self._warming = self._closed = False
+        self.zero_copy = zero_copy
+        self.unsent_bytes = 0
+
+    def resume_reading(self) -> None:
+        """Take bytes from the peer from now on."""
+        if not self._reading and not self._closed:
+            self._reading = True
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def pause_reading(self) -> None:
+        """Take no bytes from the peer: the system's buffers fill and the peer must wait."""
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+
+    def send(self, parts: Sequence[Part]) -> None:
+        """Send the parts in order, behind what is still to be sent."""
+        if self._closed:
+            return
+        if not self._queue and len(parts) == 1 and isinstance(parts[0], bytes):
+            self._send_now(parts[0])
+            return
+        for part in parts:
+            if isinstance(part, bytes):
+                self._queue.append(memoryview(part))
+                self.unsent_bytes += len(part)
+            else:
+                self._queue.append(part)
+                self.unsent_bytes += part.size
+        if not self._writing and not self._warming:
+            self._on_writable()
+
+    def close(self, error: Exception | None = None) -> None:
+        """Close the socket and drop what is unsent."""
+        if self._closed:
+            return
+        self._closed = True
+        self.pause_reading()
+        self._stop_writing()
+        self._queue.clear()
+        self.unsent_bytes = 0
+        self._socket.close()
+        self._owner.on_closed(error)
+
+    def _on_readable(self) -> None:
+        try:
+            count = self._socket.recv_into(self._owner.receive_buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(error)
+            return
+        if count:
+            self._owner.on_received(count)
+        else:
+            self.close()
+
+    def _send_now(self, data: bytes) -> None:
+        """Send one piece, by far the most frequent answer, with one call and no queue."""
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self.close(error)
+            return
+        if sent < len(data):
+            self._queue.append(memoryview(data)[sent:])
+            self.unsent_bytes = len(data) - sent
+            self._start_writing()
+
+    def _on_writable(self) -> None:
+        try:
+            while self._queue:
+                if not self._send_first():
+                    break
+        except (BlockingIOError, InterruptedError):
+            self._start_writing()
+            return
+        except OSError as error:
+            self.close(error)
+            return
+        if self._queue and not self._warming:
+            self._start_writing()
+            return
+        self._stop_writing()
+        if not self._queue:
+            self._owner.on_drained()
+
+    def _send_first(self) -> bool:
+        """Send of the first part what the socket takes; return whether to go on."""
+        first = self._queue[0]
+        if isinstance(first, Slice):
+            return self._send_slice(first)
+        more = MSG_MORE if len(self._queue) > 1 else 0
+        sent = self._socket.send(first, more)
+        self.unsent_bytes -= sent
+        if sent == len(first):
+            self._queue.popleft()
+            return True
+        self._queue[0] = first[sent:]
+        return False
+
+    def _send_slice(self, first: Slice) -> bool:
+        file = cast(SlicedFile, first.file)
+        wanted = min(first.size, SLICE_BYTES_MAX)
+        if not is_resident(file.fileno(), first.position, wanted):
+            self._warming = True
+            self._start_task(self._warm(file, first.position, wanted))
+            return False
+        if self.zero_copy:
+            sent = os.sendfile(self._fd, file.fileno(), first.position, wanted)
+        else:
+            data = os.pread(file.fileno(), min(wanted, COPY_BYTES_MAX), first.position)
+            sent = self._socket.send(data)
+        if sent == 0:
+            raise OSError(errno.EIO, "a log file is shorter than what was to be sent of it")
+        self.unsent_bytes -= sent
+        if sent == first.size:
+            self._queue.popleft()
+            return True
+        self._queue[0] = Slice(file, first.position + sent, first.size - sent)
+        # A full socket says so on the next call; a short send alone does not.
+        return True
+
+    async def _warm(self, file: SlicedFile, position: int, size: int) -> None:
+        """Have a thread read the slice, so that the loop finds it in memory."""
+        fd = file.fileno()
+        try:
+            await self._loop.run_in_executor(None, read_through, fd, position, size)
+        except OSError as error:
+            self.close(error)
+            return
+        finally:
+            self._warming = False
+        if not self._closed:
+            self._on_writable()
+
+    def _start_writing(self) -> None:
+        if not self._writing and not self._closed:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._on_writable)
+
+    def _stop_writing(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+
+
+def is_resident(fd: int, position: int, size: int) -> bool:
+    """Tell whether the slice's two ends are in the page cache; True where nobody can tell."""
+    if not HAS_NOWAIT:
+        return True
+    byte = bytearray(1)
+    try:
+        os.preadv(fd, [byte], position, os.RWF_NOWAIT)
+        os.preadv(fd, [byte], position + size - 1, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        # Some file systems (a memory one, for instance) do not know the flag, nor need it.
+        if error.errno not in (errno.EOPNOTSUPP, errno.ENOTSUP):
+            raise
+    return True
+
+
+def read_through(fd: int, position: int, size: int) -> None:
+    """Read the range and forget it; the page cache does not."""
+    scratch = bytearray(min(size, COPY_BYTES_MAX))
+    end = position + size
+    while position < end:
+        count = os.preadv(fd, [scratch], position)
+        if count == 0:
+            return
+        position += count

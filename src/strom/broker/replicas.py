@@ -1,0 +1,364 @@
+"""The partitions that this broker holds: their logs opened, created, taken out of use.
+
+    follow(image, delta)   creates, deletes and changes partitions as the metadata says
+    leader_of(topic, n)    the partition for who wants to write or read, or the reason why not
+
+A log directory that fails takes its own partitions offline and no others. They stay known, so
+that clients hear KAFKA_STORAGE_ERROR instead of "unknown".
+
+Opening what is on disk, which may mean recovery, runs in a thread before anybody is served. The
+maps below change on the loop only.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from strom.broker.host import Host
+from strom.log.directory import FoundPartition, LogDirectory
+from strom.log.files import OpenFiles
+from strom.log.log import Log
+from strom.metadata import image as cluster
+from strom.metadata.image import Delta, Image
+from strom.metadata.settings.values import BrokerSettings
+from strom.replication.partition import Partition
+from strom.wire.errors import ErrorCode, KafkaError
+
+log = logging.getLogger("strom.replicas")
+
+TOPIC_RESOURCE = 2
+#: How many logs are created or dropped before others get their turn on the loop.
+LOGS_AT_ONCE = 32
+
+TopicPartition = tuple[str, int]
+
+
+class Opened(NamedTuple):
+    """A log that was found on disk, and the high watermark that was noted for it."""
+
+    directory: LogDirectory
+    log: Log
+    topic_id: UUID
+    high_watermark: int
+
+
+class Replicas:
+    """All partitions of one broker, by topic and number."""
+
+    def __init__(
+        self,
+        host: Host,
+        node_id: int,
+        directories: list[LogDirectory],
+        start_task: Callable[[Coroutine[None, None, None]], object],
+    ) -> None:
+        self._host = host
+        self._node_id = node_id
+        self.directories = directories
+        self._start_task = start_task
+        self.files = OpenFiles(host.disk, rng=host.rng)
+        self._partitions: dict[str, dict[int, Partition]] = {}
+        #: Which directory each partition is in.
+        self._places: dict[TopicPartition, LogDirectory] = {}
+        #: Assigned to this broker, but in a directory that failed.
+        self._offline: set[TopicPartition] = set()
+        #: Directories that failed since the controller was last told.
+        self.news = asyncio.Event()
+
+    # For handlers.
+
+    def leader_of(self, topic: str, index: int) -> Partition:
+        """Return the partition if this broker leads it; raise a KafkaError that says why not."""
+        of_topic = self._partitions.get(topic)
+        partition = None if of_topic is None else of_topic.get(index)
+        if partition is None:
+            if (topic, index) in self._offline:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.progress is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return partition
+
+    def find(self, topic: str | None, index: int) -> Partition | None:
+        """Return the partition, whatever this broker is to it."""
+        of_topic = self._partitions.get(topic or "")
+        return None if of_topic is None else of_topic.get(index)
+
+    def partitions(self) -> Iterator[Partition]:
+        """Yield every partition that is online."""
+        for of_topic in self._partitions.values():
+            yield from of_topic.values()
+
+    def partitions_in(self, directory: LogDirectory) -> list[Partition]:
+        """Return the partitions whose logs are in the directory."""
+        return [
+            partition
+            for partition in self.partitions()
+            if self._places[partition.topic, partition.index] is directory
+        ]
+
+    def directory_of(self, partition: Partition) -> LogDirectory:
+        """Return the directory that holds the partition's log."""
+        return self._places[partition.topic, partition.index]
+
+    @property
+    def online_directories(self) -> list[LogDirectory]:
+        """The directories that can be used."""
+        return [each for each in self.directories if each.failed is None]
+
+    # Start.
+
+    async def load(self, image: Image, settings: BrokerSettings) -> None:
+        """Open the logs on disk that the image knows; recover those that need it."""
+        opened = await self._host.offload(lambda: self._open_all(image, settings))
+        for each in opened:
+            self._take(each, image, settings)
+        missing = [
+            (topic, index, state)
+            for topic in image.topics_by_name.values()
+            for index, state in topic.partitions.items()
+            if self._node_id in state.replicas and self.find(topic.name, index) is None
+        ]
+        await self._create_all(missing, image, settings)
+
+    def _open_all(self, image: Image, settings: BrokerSettings) -> list[Opened]:
+        """Open everything, in a thread: nobody else uses these logs yet."""
+        opened = []
+        for directory in self.online_directories:
+            recovery_points = directory.recovery_points()
+            start_offsets = directory.start_offsets()
+            high_watermarks = directory.high_watermarks()
+            for found in directory.list_partitions():
+                if found.is_future or not self._is_ours(found, image):
+                    self._set_aside(directory, found)
+                    continue
+                name = (found.topic, found.index)
+                opened_log = Log.open(
+                    self.files,
+                    found.directory,
+                    settings.log_config(image.config((TOPIC_RESOURCE, found.topic))),
+                    name=name,
+                    clean=directory.was_clean and name in recovery_points,
+                    recovery_point=recovery_points.get(name, 0),
+                    start_offset=start_offsets.get(name, 0),
+                    now_ms=self._host.now_ms(),
+                )
+                if opened_log.cut_bytes:
+                    log.warning("Cut %d bytes off %s-%d", opened_log.cut_bytes, *name)
+                topic_id = image.topics_by_name[found.topic].id
+                opened.append(Opened(directory, opened_log, topic_id, high_watermarks.get(name, 0)))
+        return opened
+
+    def _is_ours(self, found: FoundPartition, image: Image) -> bool:
+        topic = image.topics_by_name.get(found.topic)
+        if topic is None or found.topic_id not in (None, topic.id):
+            return False
+        state = topic.partitions.get(found.index)
+        return state is not None and self._node_id in state.replicas
+
+    def _set_aside(self, directory: LogDirectory, found: FoundPartition) -> None:
+        """Rename what the cluster no longer has, as a deletion that was missed would have."""
+        unique = self._host.new_id().hex
+        path = directory.deleted_path(found.topic, found.index, unique)
+        log.warning("%s-%d is not in the metadata: it is put aside", found.topic, found.index)
+        self._host.disk.rename(found.directory, path)
+
+    def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
+        topic, index = opened.log.name
+        partition = Partition(topic, opened.topic_id, index, self._node_id, opened.log)
+        self._partitions.setdefault(topic, {})[index] = partition
+        self._places[topic, index] = opened.directory
+        state = image.partition(topic, index)
+        if state is not None:
+            self._assume_role(partition, state, opened.high_watermark)
+        self._configure(partition, image, settings)
+
+    # Following the metadata.
+
+    async def follow(self, image: Image, delta: Delta, settings: BrokerSettings) -> None:
+        """Bring the partitions into the state that the image describes."""
+        created: list[tuple[cluster.Topic, int, cluster.Partition]] = []
+        dropped: list[TopicPartition] = []
+        for change in delta.changes():
+            name, after = (change.topic.name, change.index), change.after
+            partition = self.find(*name)
+            if after is None or self._node_id not in after.replicas:
+                self._offline.discard(name)
+                # A topic of the same name may be there already, with another id.
+                if partition is not None and partition.topic_id == change.topic.id:
+                    dropped.append(name)
+            elif partition is not None and partition.topic_id == change.topic.id:
+                self._assume_role(partition, after, partition.high_watermark)
+            else:
+                created.append((change.topic, change.index, after))
+        await self._drop_all(dropped, settings)
+        await self._create_all(created, image, settings)
+        for resource_type, name in delta.configs:
+            if resource_type == TOPIC_RESOURCE:
+                for partition in list(self._partitions.get(name, {}).values()):
+                    self._configure(partition, image, settings)
+
+    def reconfigure(self, image: Image, settings: BrokerSettings) -> None:
+        """Give every log its settings again after the broker's own have changed."""
+        for partition in list(self.partitions()):
+            self._configure(partition, image, settings)
+
+    def _configure(self, partition: Partition, image: Image, settings: BrokerSettings) -> None:
+        overrides = image.config((TOPIC_RESOURCE, partition.topic))
+        config = settings.log_config(overrides)
+        if partition.log.config is not config:
+            partition.log.config = config
+        partition.in_sync_min = settings.min_insync_replicas(overrides)
+
+    def _assume_role(
+        self, partition: Partition, state: cluster.Partition, high_watermark: int
+    ) -> None:
+        if state.leader == self._node_id:
+            partition.lead(state.leader_epoch, state.isr, high_watermark)
+        else:
+            partition.resign()
+        partition.leader_id = state.leader
+
+    async def _create_all(
+        self,
+        wanted: Iterable[tuple[cluster.Topic, int, cluster.Partition]],
+        image: Image,
+        settings: BrokerSettings,
+    ) -> None:
+        for number, (topic, index, state) in enumerate(wanted, 1):
+            directory = self._directory_for(state)
+            if directory is None:
+                self._offline.add((topic.name, index))
+                continue
+            try:
+                created = self._create(directory, topic, index, settings, image)
+            except OSError as error:
+                self._offline.add((topic.name, index))
+                self.fail(directory, error)
+                continue
+            self._take(Opened(directory, created, topic.id, 0), image, settings)
+            if number % LOGS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
+    def _create(
+        self,
+        directory: LogDirectory,
+        topic: cluster.Topic,
+        index: int,
+        settings: BrokerSettings,
+        image: Image,
+    ) -> Log:
+        path = directory.partition_path(topic.name, index)
+        self._host.disk.make_directory(path)
+        created = Log.open(
+            self.files,
+            path,
+            settings.log_config(image.config((TOPIC_RESOURCE, topic.name))),
+            name=(topic.name, index),
+            clean=True,
+            recovery_point=0,
+            start_offset=0,
+            now_ms=self._host.now_ms(),
+        )
+        directory.write_topic_id(path, topic.id)
+        return created
+
+    def _directory_for(self, state: cluster.Partition) -> LogDirectory | None:
+        """Return the assigned directory, or the emptiest one if none of ours is assigned."""
+        assigned = state.directory_of(self._node_id)
+        for directory in self.directories:
+            if directory.meta.directory_id == assigned:
+                return directory if directory.failed is None else None
+        online = self.online_directories
+        if not online:
+            return None
+        used = list(self._places.values())
+        return min(online, key=lambda each: sum(1 for place in used if place is each))
+
+    async def _drop_all(self, names: Iterable[TopicPartition], settings: BrokerSettings) -> None:
+        removed: list[str] = []
+        for number, (topic, index) in enumerate(names, 1):
+            partition = self._partitions[topic].pop(index)
+            if not self._partitions[topic]:
+                del self._partitions[topic]
+            directory = self._places.pop((topic, index))
+            partition.resign()
+            path = directory.deleted_path(topic, index, self._host.new_id().hex)
+            try:
+                partition.log.abandon(path)
+                removed.append(path)
+            except OSError as error:
+                self.fail(directory, error)
+            if number % LOGS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        if removed:
+            delay_ms = settings.number("log.segment.delete.delay.ms")
+            self.remove_later(removed, delay_ms, self._host.disk.remove_tree)
+
+    def remove_later(
+        self, paths: Iterable[str], delay_ms: int, remove: Callable[[str], None]
+    ) -> None:
+        """Remove files or directories, off the loop, after the delay."""
+        self._start_task(self._remove(list(paths), delay_ms, remove))
+
+    async def _remove(self, paths: list[str], delay_ms: int, remove: Callable[[str], None]) -> None:
+        await asyncio.sleep(delay_ms / 1000)
+        for path in paths:
+            try:
+                await self._host.offload(lambda path=path: remove(path))  # type: ignore[misc]
+            except OSError as error:
+                log.warning("Cannot remove %s: %s", path, error)
+
+    # Failures.
+
+    def fail(self, directory: LogDirectory, error: OSError) -> None:
+        """Take a directory out of use, and its partitions offline."""
+        if directory.failed is not None:
+            return
+        directory.failed = error
+        gone = [name for name, place in self._places.items() if place is directory]
+        log.error(
+            "The log directory %s failed (%s): %d partitions are offline",
+            directory.path,
+            error,
+            len(gone),
+        )
+        for topic, index in gone:
+            partition = self._partitions[topic].pop(index)
+            del self._places[topic, index]
+            self._offline.add((topic, index))
+            partition.resign()
+        self.news.set()
+
+    def check(self, partition: Partition) -> None:
+        """Look whether the partition's log has found its disk broken."""
+        error = partition.log.failed
+        directory = self._places.get((partition.topic, partition.index))
+        if error is not None and directory is not None:
+            self.fail(directory, error)
+
+    # Flushing.
+
+    async def flush(self, partition: Partition) -> None:
+        """Make what the partition has durable; those who ask meanwhile share one sync."""
+        wanted = partition.log.end_offset
+        while partition.log.recovery_point < wanted and partition.log.failed is None:
+            if partition.flushing is not None:
+                await asyncio.shield(partition.flushing)
+                continue
+            await self._flush_once(partition)
+
+    async def _flush_once(self, partition: Partition) -> None:
+        partition.flushing = asyncio.get_running_loop().create_future()
+        try:
+            flush = partition.log.begin_flush()
+            await self._host.offload(flush.run)
+            partition.log.end_flush(flush, self._host.now_ms())
+        except OSError as error:
+            partition.log.failed = error
+            self.check(partition)
+        finally:
+            partition.flushing.set_result(None)
+            partition.flushing = None

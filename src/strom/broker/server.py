@@ -1,0 +1,228 @@
+"""The listeners: sockets that accept, the limits on who is let in, and who has been idle.
+
+- `max.connections` stops accepting until somebody leaves; `max.connections.per.ip` (and its
+  overrides) closes the surplus connection at once, as Kafka does.
+- `connections.max.idle.ms` closes who has neither asked nor been waiting for an answer.
+- `queued.max.request.bytes` bounds the memory of requests that are being received; those who
+  find none are not read from until some is free.
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+from strom.broker.connection import Connection
+from strom.broker.context import Parts
+from strom.broker.dispatch import Api, Dispatch
+from strom.broker.link import HAS_SENDFILE, Link
+
+log = logging.getLogger("strom.network")
+
+#: How many connections are accepted before other work gets its turn.
+ACCEPTS_AT_ONCE = 64
+#: Out of file descriptors: how long to leave the queue of newcomers alone.
+ACCEPT_PAUSE_SECONDS = 0.1
+NO_LIMIT = -1
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Address(NamedTuple):
+    """Where a listener binds; an empty host is every address, port 0 any free one."""
+
+    listener: str
+    host: str
+    port: int
+
+
+class RequestMemory:
+    """The bytes that requests being received may take together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.used_bytes = 0
+        self._waiting: deque[Connection] = deque()
+
+    def reserve(self, size: int, connection: Connection) -> bool:
+        """Take so much, or queue the connection; one request alone is always let through."""
+        if (
+            self.bytes_max != NO_LIMIT
+            and self.used_bytes
+            and self.used_bytes + size > self.bytes_max
+        ):
+            self._waiting.append(connection)
+            return False
+        self.used_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        """Give so much back, and let the waiting try again."""
+        self.used_bytes -= size
+        waiting, self._waiting = self._waiting, deque()
+        for connection in waiting:
+            connection.resume()
+
+
+class Server:
+    """Accepts connections on every listener and knows all that are open."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        apis: dict[int, Api],
+        start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
+        *,
+        zero_copy: bool = HAS_SENDFILE,
+    ) -> None:
+        self._parts = parts
+        self.start_task = start_task
+        self._dispatch = Dispatch(apis, parts, start_task)
+        self.take_frame = self._dispatch.take
+        self._zero_copy = zero_copy
+        self._loop = asyncio.get_running_loop()
+        self._sockets: dict[socket.socket, str] = {}
+        self._accepting = False
+        self._memory = RequestMemory(parts.settings["queued.max.request.bytes"])
+        self.reserve = self._memory.reserve
+        self.release = self._memory.release
+        self.connections: set[Connection] = set()
+        self._by_address: Counter[str] = Counter()
+        self.now_ms = parts.host.now_ms
+
+    @property
+    def request_bytes_max(self) -> int:
+        """How large a frame may be."""
+        size: int = self._parts.settings["socket.request.max.bytes"]
+        return size
+
+    def bind(self, addresses: list[Address]) -> dict[str, int]:
+        """Bind every listener; return the port of each. Nobody is let in before `accept`."""
+        ports = {}
+        for address in addresses:
+            listening = listen(address, self._parts.settings)
+            self._sockets[listening] = address.listener
+            ports[address.listener] = listening.getsockname()[1]
+        return ports
+
+    def accept(self) -> None:
+        """Let clients in."""
+        if not self._accepting:
+            self._accepting = True
+            for listening in self._sockets:
+                self._loop.add_reader(listening.fileno(), self._on_newcomers, listening)
+
+    def stop_accepting(self) -> None:
+        """Let nobody in for now."""
+        if self._accepting:
+            self._accepting = False
+            for listening in self._sockets:
+                self._loop.remove_reader(listening.fileno())
+
+    def close(self) -> None:
+        """Close the listeners and every connection."""
+        self.stop_accepting()
+        for listening in self._sockets:
+            listening.close()
+        self._sockets.clear()
+        for connection in list(self.connections):
+            connection.close()
+
+    def forget(self, connection: Connection, error: Exception | None) -> None:
+        """Take notice that a connection is gone."""
+        self.connections.discard(connection)
+        host = connection.address[0]
+        self._by_address[host] -= 1
+        if not self._by_address[host]:
+            del self._by_address[host]
+        if error is not None and not isinstance(error, ConnectionError):
+            log.warning("Closed the connection from %s:%d: %s", *connection.address[:2], error)
+        if self._sockets and len(self.connections) < self._connections_max:
+            self.accept()
+
+    def close_idle(self) -> None:
+        """Close the connections that have been idle for too long."""
+        idle_max_ms = self._parts.settings["connections.max.idle.ms"]
+        oldest_ms = self.now_ms() - idle_max_ms
+        for connection in list(self.connections):
+            if connection.active_ms < oldest_ms and connection.is_idle:
+                connection.close()
+
+    @property
+    def _connections_max(self) -> int:
+        limit: int = self._parts.settings["max.connections"]
+        return limit
+
+    def _on_newcomers(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            if len(self.connections) >= self._connections_max:
+                self.stop_accepting()
+                return
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS:
+                    raise
+                log.warning("Cannot accept a connection: %s", error)
+                self.stop_accepting()
+                self._loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept)
+                return
+            self._welcome(accepted, self._sockets[listening], address)
+
+    def _welcome(self, accepted: socket.socket, listener: str, address: Any) -> None:  # noqa: ANN401
+        host = str(address[0])
+        if self._by_address[host] >= self._per_address_max(host):
+            log.warning("Refused a connection from %s: max.connections.per.ip is reached", host)
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection = Connection(self, listener, (host, address[1]))
+        connection.link = Link(accepted, connection, self.start_task, zero_copy=self._zero_copy)
+        self.connections.add(connection)
+        self._by_address[host] += 1
+        self._parts.metrics.accepted_connections += 1
+        connection.link.resume_reading()
+
+    def _per_address_max(self, host: str) -> int:
+        settings = self._parts.settings
+        for override in settings["max.connections.per.ip.overrides"].split(","):
+            name, _, limit = override.strip().rpartition(":")
+            if name == host:
+                return int(limit)
+        limit_of_all: int = settings["max.connections.per.ip"]
+        return limit_of_all
+
+
+def listen(address: Address, settings: Any) -> socket.socket:  # noqa: ANN401
+    """Return a socket that listens at the address, on both families if no host is given."""
+    host, port = address.host, address.port
+    dual = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
+    if host and ":" not in host:
+        family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        host = str(resolved[0])
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if dual else 1)
+        # Set here, so that accepted sockets have them from their first packet on.
+        for option, name in (
+            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+        ):
+            if settings[name] > 0:
+                listening.setsockopt(socket.SOL_SOCKET, option, settings[name])
+        listening.setblocking(False)
+        listening.bind((host, port))
+        listening.listen(settings["socket.listen.backlog.size"])
+    except OSError:
+        listening.close()
+        raise
+    return listening

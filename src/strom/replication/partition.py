@@ -1,0 +1,162 @@
+"""A partition's replica on this broker, and its role: leader, or not.
+
+The leader appends what producers send, knows how far its followers have come, and lets readers
+see what is committed. All of it happens between awaits; who needs to wait registers a Waiter
+and looks again when woken, so nothing here calls anybody back with data.
+"""
+
+import asyncio
+from typing import NamedTuple
+from uuid import UUID
+
+from strom.log.log import Appended, Log
+from strom.records.batch import Header
+from strom.replication.progress import Progress
+from strom.replication.waiting import Waiter
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.fetch import Slice
+
+READ_COMMITTED = 1
+NO_EPOCH = -1
+
+
+class View(NamedTuple):
+    """What a reader gets to see of a partition."""
+
+    high_watermark: int
+    last_stable_offset: int
+    start_offset: int
+    records: Slice | None
+    aborted: list[tuple[int, int]] | None
+
+
+class Partition:
+    """One replica: its log, and what this broker is to it."""
+
+    __slots__ = (
+        "flushing",
+        "in_sync_min",
+        "index",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "node_id",
+        "progress",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(self, topic: str, topic_id: UUID, index: int, node_id: int, log: Log) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.node_id = node_id
+        self.log = log
+        self.leader_id = -1
+        self.leader_epoch = NO_EPOCH
+        self.in_sync_min = 1
+        #: There while this broker leads the partition.
+        self.progress: Progress | None = None
+        self.watchers: set[Waiter] = set()
+        #: There while the log is being synced.
+        self.flushing: asyncio.Future[None] | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads the partition."""
+        return self.progress is not None
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed."""
+        return self.progress.high_watermark if self.progress is not None else 0
+
+    def lead(self, leader_epoch: int, in_sync: tuple[int, ...], high_watermark: int) -> None:
+        """Become the leader, or go on as one with a new epoch or in-sync set."""
+        if self.progress is None or leader_epoch != self.leader_epoch:
+            known = max(self.high_watermark, high_watermark)
+            self.progress = Progress(self.node_id, in_sync, known)
+            self.log.epochs.assign(leader_epoch, self.log.end_offset)
+        self.leader_epoch = leader_epoch
+        self.leader_id = self.node_id
+        self.progress.on_in_sync(in_sync)
+        self.progress.on_append(self.log.end_offset)
+        self.wake_all()
+
+    def resign(self) -> None:
+        """Stop being the leader: who waits for us must look elsewhere."""
+        self.progress = None
+        self.wake_all()
+
+    def wake_all(self) -> None:
+        """Have everybody who waits look again."""
+        for waiter in list(self.watchers):
+            waiter.wake()
+
+    def check_epoch(self, leader_epoch: int) -> None:
+        """Refuse a client whose idea of the leadership is older or newer than ours."""
+        if leader_epoch in (NO_EPOCH, self.leader_epoch):
+            return
+        older = leader_epoch < self.leader_epoch
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def diverging(self, last_epoch: int, offset: int) -> tuple[int, int] | None:
+        """Return where our log leaves that of a reader who is at the offset in this epoch."""
+        epoch, end_offset = self.log.end_offset_for_epoch(last_epoch)
+        if epoch < last_epoch or end_offset < offset:
+            return epoch, end_offset
+        return None
+
+    def append(
+        self, records: memoryview, header: Header, now_ms: int, *, all_in_sync: bool
+    ) -> Appended:
+        """Append a producer's batch as the leader; the batch is patched where it lies."""
+        progress = self.progress
+        if progress is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if all_in_sync and len(progress.in_sync) < self.in_sync_min:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = self.log
+        appended = log.append_as_leader(
+            records, header=header, leader_epoch=self.leader_epoch, now_ms=now_ms
+        )
+        if progress.on_append(log.end_offset) and self.watchers:
+            size_bytes = len(records)
+            for waiter in list(self.watchers):
+                waiter.on_growth(size_bytes)
+        return appended
+
+    def is_committed(self, last_offset: int) -> bool:
+        """Whether every in-sync replica has the record."""
+        return self.high_watermark > last_offset
+
+    async def wait_committed(self, last_offset: int, timeout_ms: float) -> bool:
+        """Return True once the record is committed, False if we stopped leading or time is up."""
+        while self.is_leader and not self.is_committed(last_offset):
+            if not await Waiter(0).wait([self], timeout_ms):
+                break
+        return self.is_leader and self.is_committed(last_offset)
+
+    def read(self, offset: int, bytes_max: int, *, isolation_level: int, whole_first: bool) -> View:
+        """Return what a consumer may see from the offset on, as a slice of its file."""
+        if self.progress is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        high_watermark = self.progress.high_watermark
+        stable = log.last_stable_offset(high_watermark)
+        committed_only = isolation_level == READ_COMMITTED
+        end_offset = stable if committed_only else high_watermark
+        found = log.read(
+            offset, max_bytes=bytes_max, end_offset=end_offset, whole_first=whole_first
+        )
+        records = None if found is None else Slice(found.file, found.position, found.size)
+        aborted: list[tuple[int, int]] | None = None
+        if committed_only:
+            aborted = [] if found is None else self._aborted(offset, end_offset)
+        return View(high_watermark, stable, log.start_offset, records, aborted)
+
+    def _aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
+        return [
+            (each.producer_id, each.first_offset) for each in self.log.aborted(offset, end_offset)
+        ]

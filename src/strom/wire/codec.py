@@ -1,0 +1,194 @@
+"""From a frame to the newest version's request, and from its response to bytes.
+
+A frame is a request header and a body. The header's shape depends on the version of the body:
+
+    int16 key, int16 version, int32 correlation id, nullable string client id [, tagged fields]
+
+The tagged fields are there from the first flexible version of the API on. The answer's header
+is the correlation id, and tagged fields likewise, except for ApiVersions, whose answer must be
+readable by a client that does not know yet what it talks to.
+"""
+
+import struct
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any, NamedTuple, Protocol
+
+from strom.wire import fetch, produce
+from strom.wire.errors import ErrorCode
+from strom.wire.lazy import import_schema
+from strom.wire.primitives import INT16, INT32, MalformedFrame, skip_tags
+from strom.wire.translate import translator
+
+API_VERSIONS_KEY = 18
+#: Key, version, correlation id and the client id's length.
+HEADER_BYTES_MIN = 10
+
+#: What the readers, ours and kio's, raise for bytes that are not the message they should be.
+NOT_A_MESSAGE = (ValueError, TypeError, OverflowError, EOFError, IndexError, struct.error)
+
+Part = fetch.Part
+Hook = Callable[[Any, Any], Any]
+
+
+class RequestHeader(NamedTuple):
+    """What stands in front of every request."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    #: Where the tagged fields of the header begin, or the body if it has none.
+    end: int
+
+
+class ProduceResponse(NamedTuple):
+    """What became of every batch of a Produce request."""
+
+    topics: list[produce.ProduceTopicResponse]
+    throttle_ms: int = 0
+
+
+class FetchResponse(NamedTuple):
+    """What a fetcher gets."""
+
+    topics: list[fetch.FetchedTopic]
+    error_code: ErrorCode = ErrorCode.NONE
+    session_id: int = 0
+    throttle_ms: int = 0
+
+
+class Codec(Protocol):
+    """Reads the requests and writes the responses of one API at one version."""
+
+    flexible: bool
+
+    def read(self, frame: memoryview, position: int) -> Any:  # noqa: ANN401
+        """Return the request as the newest version has it."""
+
+    def write(self, response: Any) -> list[Part]:  # noqa: ANN401
+        """Return the response, given as the newest version has it."""
+
+
+class ProduceCodec:
+    """Produce, by hand."""
+
+    def __init__(self, version: int) -> None:
+        self.flexible = version >= produce.FLEXIBLE_FROM
+        self._version = version
+
+    def read(self, frame: memoryview, position: int) -> produce.ProduceRequest:
+        """Return the request; its records are views of the frame."""
+        return produce.read_request(frame, position, self._version)
+
+    def write(self, response: ProduceResponse) -> list[Part]:
+        """Return the response."""
+        return [produce.write_response(response.topics, self._version, response.throttle_ms)]
+
+
+class FetchCodec:
+    """Fetch, by hand."""
+
+    def __init__(self, version: int) -> None:
+        self.flexible = version >= fetch.FLEXIBLE_FROM
+        self._version = version
+
+    def read(self, frame: memoryview, position: int) -> fetch.FetchRequest:
+        """Return the request."""
+        return fetch.read_request(frame, position, self._version)
+
+    def write(self, response: FetchResponse) -> list[Part]:
+        """Return the response, its records as slices of their files."""
+        return fetch.write_response(
+            response.topics,
+            self._version,
+            error_code=response.error_code,
+            session_id=response.session_id,
+            throttle_ms=response.throttle_ms,
+        )
+
+
+class SchemaCodec:
+    """Any other API, by kio's class of the version and of the newest one."""
+
+    def __init__(
+        self, name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
+    ) -> None:
+        serial = import_schema("kio.serial")
+        request, response = (
+            load_class(name, version, "request"),
+            load_class(name, version, "response"),
+        )
+        old = version < newest
+        self.flexible: bool = request.__flexible__
+        self._read = serial.entity_reader(request)
+        self._write = serial.entity_writer(response)
+        self._to_newest = translator(request, load_class(name, newest, "request"))
+        self._from_newest = translator(load_class(name, newest, "response"), response)
+        self._upgrade = upgrade if old else None
+        self._downgrade = downgrade if old else None
+
+    def read(self, frame: memoryview, position: int) -> object:
+        """Return the request as the newest version has it."""
+        request, _ = self._read(frame, position)
+        newest = self._to_newest(request)
+        return newest if self._upgrade is None else self._upgrade(request, newest)
+
+    def write(self, response: object) -> list[Part]:
+        """Return the response, given as the newest version has it."""
+        message = self._from_newest(response)
+        if self._downgrade is not None:
+            message = self._downgrade(response, message)
+        with BytesIO() as out:
+            self._write(out, message)
+            return [out.getvalue()]
+
+
+def codec_for(
+    name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
+) -> Codec:
+    """Return the codec of the API with this snake-case name, loading its classes."""
+    if name == "produce":
+        return ProduceCodec(version)
+    if name == "fetch":
+        return FetchCodec(version)
+    return SchemaCodec(name, version, newest, upgrade, downgrade)
+
+
+def load_class(name: str, version: int, kind: str) -> Any:  # noqa: ANN401
+    """Return kio's class of a request or response: `create_topics`, 7, `request`."""
+    module = import_schema(f"kio.schema.{name}.v{version}.{kind}")
+    camel = "".join(word.capitalize() for word in (*name.split("_"), kind))
+    return getattr(module, camel)
+
+
+def read_header(frame: memoryview) -> RequestHeader:
+    """Read the request header up to its tagged fields."""
+    if len(frame) < HEADER_BYTES_MIN:
+        raise MalformedFrame("a request is shorter than its header")
+    api_key, version = INT16.unpack_from(frame, 0)[0], INT16.unpack_from(frame, 2)[0]
+    correlation_id = INT32.unpack_from(frame, 4)[0]
+    size = INT16.unpack_from(frame, 8)[0]
+    if size < 0:
+        return RequestHeader(api_key, version, correlation_id, None, HEADER_BYTES_MIN)
+    end = HEADER_BYTES_MIN + size
+    if end > len(frame):
+        raise MalformedFrame("a client id is longer than its frame")
+    client_id = str(frame[HEADER_BYTES_MIN:end], "utf-8", "replace")
+    return RequestHeader(api_key, version, correlation_id, client_id, end)
+
+
+def read_body(frame: memoryview, header: RequestHeader, codec: Codec) -> Any:  # noqa: ANN401
+    """Read the request behind its header; whatever is wrong with it is a MalformedFrame."""
+    try:
+        position = skip_tags(frame, header.end) if codec.flexible else header.end
+        return codec.read(frame, position)
+    except NOT_A_MESSAGE as error:
+        raise MalformedFrame(f"{type(error).__name__}: {error}") from error
+
+
+def write_head(header: RequestHeader, codec: Codec, body_bytes: int) -> bytes:
+    """Return the frame's length and the response header in front of the body."""
+    if codec.flexible and header.api_key != API_VERSIONS_KEY:
+        return INT32.pack(body_bytes + 5) + INT32.pack(header.correlation_id) + b"\0"
+    return INT32.pack(body_bytes + 4) + INT32.pack(header.correlation_id)

@@ -1,0 +1,129 @@
+"""The few encodings that the hand-written codecs of Produce and Fetch share.
+
+Everything else is read and written by kio. These two messages are hot: they are parsed in
+place, by position, from a buffer that holds the whole frame, and they never copy the records.
+
+A read past the frame's end is a MalformedFrame, whatever the length fields claim.
+"""
+
+import struct
+from uuid import UUID
+
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+
+Buffer = bytes | bytearray | memoryview
+
+#: An unsigned varint of 32 bits takes five bytes at most.
+VARINT_BYTES_MAX = 5
+
+
+class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here
+    """The bytes are not the message that their header says; the connection is closed."""
+
+
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Read an unsigned varint; return it and the position behind it."""
+    byte = buffer[position]
+    if byte < 0x80:
+        return byte, position + 1
+    value = byte & 0x7F
+    for shift in range(7, 7 * VARINT_BYTES_MAX, 7):
+        position += 1
+        byte = buffer[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position + 1
+    raise MalformedFrame("a varint has more than five bytes")
+
+
+def varint(value: int) -> bytes:
+    """Write an unsigned varint."""
+    if value < 0x80:
+        return value.to_bytes(1, "big")
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def skip_tags(buffer: Buffer, position: int) -> int:
+    """Return the position behind a section of tagged fields, none of which is known."""
+    count = buffer[position]
+    if count == 0:
+        return position + 1
+    count, position = read_varint(buffer, position)
+    for _ in range(count):
+        _, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        position += size
+    return position
+
+
+def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, int], int]:
+    """Return where the value of each tagged field begins, and the position behind them all."""
+    count, position = read_varint(buffer, position)
+    found: dict[int, int] = {}
+    for _ in range(count):
+        tag, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        found[tag] = position
+        position += size
+    return found, position
+
+
+def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
+    """Read a nullable string of either encoding."""
+    if flexible:
+        size, position = read_varint(buffer, position)
+        size -= 1
+    else:
+        (size,) = INT16.unpack_from(buffer, position)
+        position += 2
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(buffer):
+        raise MalformedFrame("a string is longer than its frame")
+    return str(buffer[position:end], "utf-8"), end
+
+
+def read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
+    """Read the 16 bytes of a topic id."""
+    end = position + 16
+    return UUID(bytes=bytes(buffer[position:end])), end
+
+
+def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
+    """Read how many elements an array has; an absent one has none."""
+    if flexible:
+        count, position = read_varint(buffer, position)
+        count -= 1
+    else:
+        (count,) = INT32.unpack_from(buffer, position)
+        position += 4
+    if count > len(buffer):
+        raise MalformedFrame("an array is longer than its frame")
+    return max(count, 0), position
+
+
+def text(value: str, flexible: bool) -> bytes:
+    """Write a string of either encoding."""
+    data = value.encode()
+    size = varint(len(data) + 1) if flexible else INT16.pack(len(data))
+    return size + data
+
+
+def count_of(number: int, flexible: bool) -> bytes:
+    """Write how many elements an array has."""
+    return varint(number + 1) if flexible else INT32.pack(number)
+
+
+def nullable_text(value: str | None, flexible: bool) -> bytes:
+    """Write a string that may be absent."""
+    if value is None:
+        return b"\0" if flexible else b"\xff\xff"
+    return text(value, flexible)

@@ -1,0 +1,177 @@
+"""Produce (key 0), read and written by hand: the records are never copied.
+
+v3   the first with record batches        v9   the flexible encoding
+v5   log start offset in the answer       v10  the leader now, as a tagged field
+v8   errors by record in the answer       v13  topic ids instead of names
+"""
+
+import struct
+from typing import NamedTuple
+from uuid import UUID
+
+from strom.wire.errors import ErrorCode
+from strom.wire.primitives import (
+    INT32,
+    MalformedFrame,
+    count_of,
+    nullable_text,
+    read_count,
+    read_text,
+    read_uuid,
+    read_varint,
+    skip_tags,
+    text,
+)
+
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+NO_OFFSET = -1
+NO_TIME = -1
+
+_ACKS_TIMEOUT = struct.Struct(">hi")
+_ANSWER = struct.Struct(">ihqqq")
+_ANSWER_V3 = struct.Struct(">ihqq")
+
+
+class ProducePartition(NamedTuple):
+    """The records for one partition, in the frame that brought them."""
+
+    partition_index: int
+    records: memoryview | None
+
+
+class ProduceTopic(NamedTuple):
+    """A topic, by name or (from version 13) by id, and what is for its partitions."""
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: list[ProducePartition]
+
+
+class ProduceRequest(NamedTuple):
+    """Batches for many partitions; the views die with the frame."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[ProduceTopic]
+
+
+class Leader(NamedTuple):
+    """Who leads a partition now, told with NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+
+    leader_id: int
+    leader_epoch: int
+
+
+class ProducePartitionResponse(NamedTuple):
+    """What became of one partition's records."""
+
+    partition_index: int
+    error_code: ErrorCode = ErrorCode.NONE
+    base_offset: int = NO_OFFSET
+    log_append_time_ms: int = NO_TIME
+    log_start_offset: int = NO_OFFSET
+    record_errors: tuple[tuple[int, str | None], ...] = ()
+    error_message: str | None = None
+    current_leader: Leader | None = None
+
+
+class ProduceTopicResponse(NamedTuple):
+    """What became of one topic's records."""
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: list[ProducePartitionResponse]
+
+
+def read_request(frame: memoryview, position: int, version: int) -> ProduceRequest:
+    """Read the request behind its header, without copying the records."""
+    flexible = version >= FLEXIBLE_FROM
+    transactional_id, position = read_text(frame, position, flexible)
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
+    topic_count, position = read_count(frame, position + 6, flexible)
+    topics = []
+    for _ in range(topic_count):
+        topic, position = _read_topic(frame, position, version)
+        topics.append(topic)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_topic(frame: memoryview, position: int, version: int) -> tuple[ProduceTopic, int]:
+    flexible = version >= FLEXIBLE_FROM
+    name: str | None = None
+    topic_id: UUID | None = None
+    if version >= TOPIC_IDS_FROM:
+        topic_id, position = read_uuid(frame, position)
+    else:
+        name, position = read_text(frame, position, flexible)
+    partition_count, position = read_count(frame, position, flexible)
+    partitions = []
+    for _ in range(partition_count):
+        (index,) = INT32.unpack_from(frame, position)
+        records, position = _read_records(frame, position + 4, flexible)
+        if flexible:
+            position = skip_tags(frame, position)
+        partitions.append(ProducePartition(index, records))
+    if flexible:
+        position = skip_tags(frame, position)
+    return ProduceTopic(name, topic_id, partitions), position
+
+
+def _read_records(
+    frame: memoryview, position: int, flexible: bool
+) -> tuple[memoryview | None, int]:
+    if flexible:
+        size, position = read_varint(frame, position)
+        size -= 1
+    else:
+        (size,) = INT32.unpack_from(frame, position)
+        position += 4
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(frame):
+        raise MalformedFrame("records are longer than their frame")
+    return frame[position:end], end
+
+
+def write_response(topics: list[ProduceTopicResponse], version: int, throttle_ms: int) -> bytes:
+    """Write the response behind its header."""
+    flexible = version >= FLEXIBLE_FROM
+    parts = [count_of(len(topics), flexible)]
+    for topic in topics:
+        if version >= TOPIC_IDS_FROM:
+            assert topic.topic_id is not None
+            parts.append(topic.topic_id.bytes)
+        else:
+            parts.append(text(topic.name or "", flexible))
+        parts.append(count_of(len(topic.partitions), flexible))
+        parts += [_partition(each, version) for each in topic.partitions]
+        if flexible:
+            parts.append(b"\0")
+    parts.append(INT32.pack(throttle_ms))
+    if flexible:
+        parts.append(b"\0")
+    return b"".join(parts)
+
+
+def _partition(answer: ProducePartitionResponse, version: int) -> bytes:
+    if version < 5:
+        return _ANSWER_V3.pack(*answer[:4])
+    start = _ANSWER.pack(*answer[:5])
+    if version < 8:
+        return start
+    flexible = version >= FLEXIBLE_FROM
+    tail = b"\0" if flexible else b""
+    parts = [start, count_of(len(answer.record_errors), flexible)]
+    for index, message in answer.record_errors:
+        parts += (INT32.pack(index), nullable_text(message, flexible), tail)
+    parts.append(nullable_text(answer.error_message, flexible))
+    leader = answer.current_leader
+    if leader is None or version < 10:
+        parts.append(tail)
+    else:
+        # One tagged field: tag 0, nine bytes: two numbers and an empty section of tags.
+        parts.append(b"\x01\x00\x09" + INT32.pack(leader[0]) + INT32.pack(leader[1]) + b"\0")
+    return b"".join(parts)
