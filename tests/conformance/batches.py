@@ -6,12 +6,20 @@ from typing import NamedTuple
 import cramjam
 import crc32c
 
+
+def compress_lz4(data):
+    """Kafka reads only frames whose blocks do not lean on each other."""
+    compressor = cramjam.lz4.Compressor(block_linked=False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 COMPRESS = {
     NONE: lambda data: data,
     GZIP: lambda data: bytes(cramjam.gzip.compress(data)),
     SNAPPY: lambda data: bytes(cramjam.snappy.compress_raw(data)),
-    LZ4: lambda data: bytes(cramjam.lz4.compress(data)),
+    LZ4: compress_lz4,
     ZSTD: lambda data: bytes(cramjam.zstd.compress(data)),
 }
 NOW_MS = 1_700_000_000_000

@@ -1,0 +1,209 @@
+"""Produce: what is appended, what is refused, and what a sequence number is good for.
+
+Rows: PRO, MSG, ACK-01, ACK-02, TXN-01 to TXN-04.
+"""
+
+import pytest
+
+from tests.conformance import batches
+from tests.conformance.batches import NOW_MS, Producer, batch, headers
+from tests.conformance.raw import Raw
+from tests.conformance.transcript import wait_usable
+
+
+@pytest.fixture
+def node(either):
+    """A connection to Strom, then one to Apache Kafka."""
+    with Raw(either.bootstrap) as raw:
+        yield Node(raw)
+
+
+class Node:
+    """A connection with the few requests of this file."""
+
+    def __init__(self, raw):
+        self.raw = raw
+
+    def create(self, name, **config):
+        configs = [{"name": k.replace("_", "."), "value": str(v)} for k, v in config.items()]
+        topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": configs}
+        made = self.raw.ask("create_topics", 7, {"topics": [topic], "timeout": 10000})
+        assert made["topics"][0]["error_code"] == "none"
+        wait_usable(self.raw, name, 1)
+        return name
+
+    def send(self, topic, records, index=0):
+        data = {"index": index, "records": records}
+        topics = [{"name": topic, "partition_data": [data]}]
+        asked = {"acks": -1, "timeout": 10000, "topic_data": topics}
+        answer = self.raw.ask("produce", 12, asked)
+        return answer["responses"][0]["partition_responses"][0]
+
+    def send_as(self, topic, producer, epoch, sequence, values=(b"v",)):
+        sent = batch(values, producer=Producer(producer, epoch, sequence))
+        answer = self.send(topic, sent)
+        return answer["error_code"], answer["base_offset"]
+
+    def fetch(self, topic, offset=0):
+        wanted = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 24}
+        topics = [{"topic": topic, "partitions": [wanted]}]
+        asked = {"replica_id": -1, "max_wait": 0, "max_bytes": 1 << 24, "topics": topics}
+        return self.raw.ask("fetch", 12, asked)["responses"][0]["partitions"][0]
+
+    def producer_id(self):
+        while True:
+            asked = {"transaction_timeout": 1000, "producer_id": -1, "producer_epoch": -1}
+            answer = self.raw.ask("init_producer_id", 5, asked)
+            if answer["error_code"] == "none":
+                return answer["producer_id"], answer["producer_epoch"]
+
+
+#: Where Apache Kafka stumbles over a batch (UNKNOWN_SERVER_ERROR), Strom may say what is wrong.
+UNREADABLE = "unknown_server_error invalid_record corrupt_message"
+
+REFUSED = {
+    "a checksum that is wrong": (batch([b"x"], crc=7), "corrupt_message"),
+    "a length that is too long": (batch([b"x"], length=5000), "invalid_record"),
+    "a length that is too short": (batch([b"x"], length=3), "corrupt_message"),
+    "an old message set": (batch([b"x"], magic=1), "invalid_record"),
+    "a format of the future": (batch([b"x"], magic=3), "corrupt_message"),
+    "a control batch": (batch([b"x"], attributes=batches.CONTROL), "invalid_record"),
+    "a count that is not its offsets": (batch([b"x"], last_offset_delta=4), "invalid_record"),
+    "a count of nothing": (batch([b"x"], count=0), "invalid_record"),
+    "two batches": (batch([b"x"]) + batch([b"y"]), "invalid_record"),
+    "records that end too soon": (batch([b"x"], count=9, last_offset_delta=8), "invalid_record"),
+    "bytes that are no record": (batch([b"x"], records=b"\xff" * 9), UNREADABLE),
+    "a codec that does not exist": (batch([b"x"], attributes=7), UNREADABLE),
+    "gzip that is none": (batch([b"x"], attributes=batches.GZIP), UNREADABLE),
+    "nothing at all": (b"", "invalid_record"),
+    "half a header": (batch([b"x"])[:40], "invalid_record"),
+    "half a batch": (batch([b"x" * 99])[:-20], "invalid_record"),
+}
+
+
+@pytest.mark.parametrize(("records", "code"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_no_batch_is_refused(node, name, records, code):
+    topic = node.create(name)
+    assert node.send(topic, records)["error_code"] in code.split()
+    assert node.send(topic, batch([b"good"]))["base_offset"] == 0
+
+
+def test_a_topic_or_partition_that_is_not_there_is_told(node, name):
+    assert node.send(name, batch([b"x"]))["error_code"] == "unknown_topic_or_partition"
+    node.create(name)
+    answer = node.send(name, batch([b"x"]), index=8)
+    assert answer["error_code"] == "unknown_topic_or_partition"
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_batches_come_back_as_they_were_sent(node, name, codec):
+    topic = node.create(name)
+    sent = batch([b"one " * 50, b"two " * 50, (b"key", None)], codec=codec)
+    assert node.send(topic, batch([b"before"]))["base_offset"] == 0
+    assert node.send(topic, sent)["base_offset"] == 1
+    found = node.fetch(topic, offset=2)["records"]
+    assert headers(found)[0].base_offset == 1
+    assert found[8 + 4 + 4 :] == sent[8 + 4 + 4 :], "only offset and leader epoch may differ"
+
+
+def test_a_batch_over_the_limit_is_refused_and_one_at_the_limit_is_not(node, name):
+    small = batch([b"x" * 100])
+    topic = node.create(name, max_message_bytes=len(small))
+    assert node.send(topic, small)["error_code"] == "none"
+    answer = node.send(topic, batch([b"x" * 101]))
+    assert answer["error_code"] == "message_too_large"
+
+
+def test_times_of_the_broker(node, name):
+    topic = node.create(name, message_timestamp_type="LogAppendTime")
+    answer = node.send(topic, batch([b"a", b"b"]))
+    stamped = answer["log_append_time"]
+    assert stamped > NOW_MS
+    (found,) = headers(node.fetch(topic)["records"])
+    assert found.attributes == batches.LOG_APPEND_TIME
+    assert found.max_time == stamped
+
+
+def test_times_too_far_away_are_refused_with_the_record(node, name):
+    topic = node.create(name, message_timestamp_before_max_ms=1000)
+    answer = node.send(topic, batch([b"a", b"b"]))
+    assert answer["error_code"] == "invalid_timestamp"
+    assert [each["batch_index"] for each in answer["record_errors"]] == [0, 1]
+    assert answer["error_message"]
+
+
+def test_a_compacted_topic_wants_keys(node, name):
+    topic = node.create(name, cleanup_policy="compact")
+    answer = node.send(topic, batch([(b"k", b"v"), b"no key", (b"k", b"w")]))
+    assert answer["error_code"] == "invalid_record"
+    assert [each["batch_index"] for each in answer["record_errors"]] == [1]
+    assert node.send(topic, batch([(b"k", b"v")]))["base_offset"] == 0
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
+def test_a_topic_may_choose_its_compression(node, name, codec):
+    topic = node.create(name, compression_type=codec)
+    values = [b"again and again " * 20] * 9
+    assert node.send(topic, batch(values, codec=batches.GZIP))["error_code"] == "none"
+    (found,) = headers(node.fetch(topic)["records"])
+    expected = ["uncompressed", "gzip", "snappy", "lz4", "zstd"].index(codec)
+    assert (found.attributes & 7, found.count) == (expected, 9)
+
+
+def test_a_duplicate_is_answered_with_its_first_offset(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    sent = [node.send_as(topic, producer, epoch, n) for n in range(6)]
+    assert sent == [("none", n) for n in range(6)]
+    # The last five are remembered; the one before is too old to say where it went.
+    again = [node.send_as(topic, producer, epoch, n) for n in range(1, 6)]
+    assert again == [("none", n) for n in range(1, 6)]
+    code, _ = node.send_as(topic, producer, epoch, 0)
+    assert code in {"duplicate_sequence_number", "out_of_order_sequence_number"}
+    assert node.fetch(topic)["high_watermark"] == 6
+
+
+def test_a_gap_is_refused_and_leaves_no_trace(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    assert node.send_as(topic, producer, epoch, 0, [b"a", b"b"]) == ("none", 0)
+    assert node.send_as(topic, producer, epoch, 3)[0] == "out_of_order_sequence_number"
+    assert node.send_as(topic, producer, epoch, 1)[0] == "out_of_order_sequence_number"
+    assert node.send_as(topic, producer, epoch, 2) == ("none", 2)
+
+
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    assert node.send_as(topic, producer, epoch + 1, 0) == ("none", 0)
+    assert node.send_as(topic, producer, epoch, 0)[0] == "invalid_producer_epoch"
+    assert node.send_as(topic, producer, epoch + 2, 5)[0] == "out_of_order_sequence_number"
+    assert node.send_as(topic, producer, epoch + 2, 0) == ("none", 1)
+
+
+def test_sequences_wrap_round(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    last = 2**31 - 1
+    # A producer that the broker does not know may begin anywhere.
+    assert node.send_as(topic, producer, epoch, last - 1, [b"a", b"b"]) == ("none", 0)
+    assert node.send_as(topic, producer, epoch, 0) == ("none", 2)
+    assert node.send_as(topic, producer, epoch, last - 1, [b"a", b"b"]) == ("none", 0)
+
+
+def test_producer_ids_are_never_given_twice(node):
+    given = [node.producer_id() for _ in range(20)]
+    assert len({producer for producer, _ in given}) == 20
+    assert {epoch for _, epoch in given} == {0}
+
+
+def test_the_state_of_producers_is_told(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    node.send_as(topic, producer, epoch, 0, [b"a", b"b", b"c"])
+    asked = {"topics": [{"name": topic, "partition_indexes": [0]}]}
+    (told,) = node.raw.ask("describe_producers", 0, asked)["topics"][0]["partitions"]
+    (active,) = told["active_producers"]
+    assert (active["producer_id"], active["producer_epoch"]) == (producer, epoch)
+    assert active["last_sequence"] == 2
+    assert active["current_txn_start_offset"] == -1
