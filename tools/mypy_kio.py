@@ -7,6 +7,7 @@ a checked (and slow) conversion that proves nothing.
 
 from collections.abc import Callable
 
+from mypy.nodes import MypyFile
 from mypy.plugin import AnalyzeTypeContext, Plugin
 from mypy.types import Type
 
@@ -28,9 +29,19 @@ PLAIN = {
     "kio.schema.errors.ErrorCode": "strom.wire.errors.ErrorCode",
 }
 
+ERRORS_MODULE = "strom.wire.errors"
+#: mypy's number for "imported in the usual way".
+PRIORITY_IMPORTED = 10
+
 
 class PlainTypes(Plugin):
     """Reads the types above as what they hold."""
+
+    def get_additional_deps(self, file: MypyFile) -> list[tuple[int, str, int]]:
+        """Have mypy read our error codes before the kio modules that are told to use them."""
+        if file.fullname.startswith("kio.schema."):
+            return [(PRIORITY_IMPORTED, ERRORS_MODULE, -1)]
+        return []
 
     def get_type_analyze_hook(self, fullname: str) -> Callable[[AnalyzeTypeContext], Type] | None:
         plain = PLAIN.get(fullname)

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from strom import __version__
-from strom.cli import broker, config, consume, perf, produce, topic, up
+from strom.cli import broker, config, consume, log, perf, produce, storage, topic, up
+from strom.cli.demo.play import demo
 from strom.cli.options import add_lean, noun
 
 
@@ -36,11 +37,14 @@ app = typer.Typer(
 app.callback()(strom)
 
 add_lean(app, "up", up.COMMAND)
+app.command()(demo)
 produce.add_to(app)
 consume.add_to(app)
 app.add_typer(topic.app, name="topic")
 app.add_typer(config.app, name="config")
+app.add_typer(log.app, name="log")
 app.add_typer(perf.app, name="perf")
+app.add_typer(storage.app, name="storage")
 
 brokers = noun("Run a broker.")
 brokers.callback()(lambda: None)

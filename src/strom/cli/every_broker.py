@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from strom.cli.failure import Failure
+from strom.wire.errors import ErrorCode
 from strom.wire.primitives import INT16, INT32
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ def change(address: tuple[str, int], operation: str, values: dict[str, str]) -> 
 
 def require_success(result: Any) -> None:  # noqa: ANN401 - either response's item
     """Fail with the broker's words, if it refused."""
-    if result.error_code:
+    if result.error_code != ErrorCode.NONE:
         raise Failure(result.error_message or result.error_code.name)
 
 
-def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Response:  # noqa: ANN401
+def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Response:  # noqa: ANN401 - any of kio's
     """Send one request with the flexible header; return its response."""
     from kio.serial import entity_reader, entity_writer
 
@@ -83,5 +84,6 @@ def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Res
     except (OSError, ValueError) as error:
         raise Failure(f"the broker did not answer: {error}") from None
     # Behind the correlation id and the header's empty tagged fields.
-    read, _ = entity_reader(response)(answer, INT32.size + 1)
+    read: Response
+    read, _ = entity_reader(response)(answer, INT32.size + 1)  # type: ignore[type-var]
     return read
