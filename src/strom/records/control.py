@@ -15,16 +15,17 @@ import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kio.serial import entity_reader, entity_writer
-
 from strom.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from strom.records.record import Producer, Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.guard import guarded_reader
 from strom.wire.lazy import lazy
+from strom.wire.primitives import MalformedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kio import serial
     from kio.schema.end_txn_marker.v0 import data as end_transaction
     from kio.schema.k_raft_version_record.v0 import data as kraft_version
     from kio.schema.leader_change_message.v0 import data as leader_change_v0
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from kio.schema.voters_record.v0 import data as voters_record
     from kio.static.protocol import Entity
 else:
+    serial = lazy("kio.serial")
     end_transaction = lazy("kio.schema.end_txn_marker.v0.data")
     kraft_version = lazy("kio.schema.k_raft_version_record.v0.data")
     leader_change_v0 = lazy("kio.schema.leader_change_message.v0.data")
@@ -103,8 +105,8 @@ def read_control(record: Record) -> Control:
     # A marker's version stands in front of its message; the others have it as their first field.
     start = _VALUE_VERSION.size if type_ in (ControlType.ABORT, ControlType.COMMIT) else 0
     try:
-        message, _ = entity_reader(entity)(value, start)
-    except Exception as error:  # noqa: BLE001 - the native reader raises many kinds for bad bytes
+        message: Entity = guarded_reader(entity)(value[start:])
+    except MalformedFrame as error:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"Unreadable {type_.name} record: {error}"
         ) from None
@@ -136,7 +138,7 @@ def write_control_key(type_: ControlType) -> bytes:
 def write_control(type_: ControlType, message: Entity, *, offset: int, now_ms: int) -> Record:
     """Return the record that says the message; markers are written by `write_marker`."""
     target = io.BytesIO()
-    entity_writer(type(message))(target, message)
+    serial.entity_writer(type(message))(target, message)
     return Record(offset, now_ms, write_control_key(type_), target.getvalue())
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from strom.wire import fetch, produce
 from strom.wire.errors import ErrorCode
+from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
 from strom.wire.primitives import INT16, INT32, MalformedFrame, skip_tags
 from strom.wire.translate import translator
@@ -121,7 +122,7 @@ class SchemaCodec:
         )
         old = version < newest
         self.flexible: bool = request.__flexible__
-        self._read = serial.entity_reader(request)
+        self._read = guarded_reader(request)
         self._write = serial.entity_writer(response)
         self._to_newest = translator(request, load_class(name, newest, "request"))
         self._from_newest = translator(load_class(name, newest, "response"), response)
@@ -130,7 +131,8 @@ class SchemaCodec:
 
     def read(self, frame: memoryview, position: int) -> object:
         """Return the request as the newest version has it."""
-        request, _ = self._read(frame, position)
+        # A copy: kio reads from what cannot change, and keeps parts of it.
+        request = self._read(bytes(frame[position:]))
         newest = self._to_newest(request)
         return newest if self._upgrade is None else self._upgrade(request, newest)
 
