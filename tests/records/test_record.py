@@ -28,6 +28,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.slow
 @given(
     records=record_lists(),
     codec=st.sampled_from(Codec),
@@ -47,6 +48,7 @@ def test_what_was_written_is_read(records, codec, flags, producer, leader_epoch)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
 
 
+@pytest.mark.slow
 @given(records=record_lists())
 def test_append_time_hides_the_records_own(records):
     batch = write_batch(records, flags=TIMESTAMP_TYPE_FLAG)
@@ -54,6 +56,7 @@ def test_append_time_hides_the_records_own(records):
     assert {record.timestamp_ms for record in read_records(batch)} == {newest}
 
 
+@pytest.mark.slow
 @given(records=record_lists())
 def test_bytes_behind_the_batch_are_not_its_own(records):
     batch = write_batch(records)
@@ -184,3 +187,10 @@ def test_offset_delta_beyond_its_type_is_invalid():
 def test_endless_varint_is_invalid():
     header = read_header(write_batch(SAMPLE))
     assert "too long" in refusal(seal(header, b"\xff" * 40)).message
+
+
+def test_null_may_be_written_in_more_bytes_than_it_needs():
+    header = read_header(write_batch(SAMPLE[:1]))
+    record = bytes([0, 0, 0, 0x81, 0x00, 1, 0])
+    (read,) = read_records(seal(header, bytes([2 * len(record)]) + record))
+    assert (read.key, read.value) == (None, None)

@@ -91,41 +91,43 @@ def read_records(
     if header.record_count < 0:
         raise _invalid(f"Found invalid record count {header.record_count} in magic v2 batch")
     payload = read_payload(batch, header, size_bytes_max=size_bytes_max)
+    base_offset = header.base_offset
+    base_timestamp = header.base_timestamp
+    append_time = header.max_timestamp if header.has_append_time else None
     position = 0
     for _ in range(header.record_count):
         try:
-            record, position = _read_record(payload, position, header)
+            timestamp, offset, key, value, headers, position = _read_record(payload, position)
         except IndexError:
             raise _invalid("Incorrect declared batch size, premature EOF reached") from None
-        yield record
+        timestamp = base_timestamp + timestamp if append_time is None else append_time
+        yield Record(base_offset + offset, timestamp, key, value, headers)
     if position != len(payload):
         raise _invalid("Incorrect declared batch size, records still remaining in file")
 
 
-def _read_record(payload: bytes, position: int, header: Header) -> tuple[Record, int]:
+def _read_record(
+    payload: bytes, position: int
+) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
+    """Return timestamp and offset as deltas, key, value, headers, and where the record ends."""
     length, position = _read_varint(payload, position)
     end = position + length
     if length < 0 or end > len(payload):
         raise _invalid(f"Invalid record size {length}")
     # The attributes byte says nothing yet; it is stepped over.
-    timestamp_delta, position = _read_varint(payload, position + 1)
-    offset_delta, position = _read_varint(payload, position)
-    if not -_INT32_MAX <= offset_delta <= _INT32_MAX:
-        raise _invalid(f"Invalid offset delta {offset_delta}")
+    timestamp, position = _read_varint(payload, position + 1)
+    offset, position = _read_varint(payload, position)
+    if not -_INT32_MAX <= offset <= _INT32_MAX:
+        raise _invalid(f"Invalid offset delta {offset}")
     key, position = _read_bytes(payload, position, end)
     value, position = _read_bytes(payload, position, end)
-    headers: Headers = ()
     # Almost no record has headers, and then the byte that says so is the last one.
     if position + 1 == end and payload[position] == 0:
-        position = end
-    else:
-        headers, position = _read_headers(payload, position, end)
+        return timestamp, offset, key, value, (), end
+    headers, position = _read_headers(payload, position, end)
     if position != end:
         raise _invalid(f"Invalid record size: {length} bytes declared, {end - position} not read")
-    timestamp = (
-        header.max_timestamp if header.has_append_time else header.base_timestamp + timestamp_delta
-    )
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), position
+    return timestamp, offset, key, value, headers, end
 
 
 def _read_headers(payload: bytes, position: int, end: int) -> tuple[Headers, int]:
@@ -145,14 +147,23 @@ def _read_headers(payload: bytes, position: int, end: int) -> tuple[Headers, int
 
 
 def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = _read_varint(payload, position)
-    if length < 0:
-        if length != -1:
+    length = payload[position]
+    if length == 1:
+        return None, position + 1
+    if length < 0x80 and not length & 1:
+        # Shorter than 64 bytes, as most keys are.
+        position += 1
+        stop = position + (length >> 1)
+    else:
+        length, position = _read_varint(payload, position)
+        if length < -1:
             raise _invalid(f"Invalid negative length {length}")
-        return None, position
-    stop = position + length
+        if length == -1:
+            # Null in more bytes than it needs.
+            return None, position
+        stop = position + length
     if stop > end:
-        raise _invalid(f"A field of {length} bytes does not fit into its record")
+        raise _invalid("A field does not fit into its record")
     return payload[position:stop], stop
 
 
