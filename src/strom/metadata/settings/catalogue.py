@@ -1,6 +1,7 @@
 """All settings by name, and which broker settings stand in for a topic's or a group's."""
 
-from typing import Final
+from enum import IntEnum
+from typing import Final, NamedTuple
 
 from strom.metadata.settings import (
     groups,
@@ -18,6 +19,24 @@ from strom.metadata.settings import (
     transactions,
 )
 from strom.metadata.settings.definition import READ_ONLY, Setting
+
+
+class Kind(IntEnum):
+    """What can have settings; the numbers are the protocol's."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Resource(NamedTuple):
+    """Something that has settings; a broker without a name stands for all of them."""
+
+    kind: int
+    name: str
+
 
 #: The subjects of the broker's settings, in the order in which they are documented.
 BROKER_SUBJECTS: Final = {

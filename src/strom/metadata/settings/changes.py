@@ -16,6 +16,8 @@ from strom.metadata.settings.catalogue import (
     DYNAMIC,
     GROUP,
     TOPIC,
+    Kind,
+    Resource,
     without_listener,
 )
 from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError
@@ -65,23 +67,6 @@ class Op(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
-
-
-class Kind(IntEnum):
-    """What can have settings; the numbers are the protocol's."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class Resource(NamedTuple):
-    """Something that has settings; a broker without a name stands for all of them."""
-
-    kind: int
-    name: str
 
 
 class Change(NamedTuple):

@@ -16,6 +16,8 @@ from strom.metadata.settings.catalogue import (
     RUN_TIME_ONLY,
     TOPIC,
     TOPIC_STANDS_FOR,
+    Kind,
+    Resource,
     broker_names,
     group_stands_for,
     without_listener,
@@ -61,6 +63,27 @@ class Described(NamedTuple):
         return self.source == FROM_DEFAULT
 
 
+def describe(
+    resource: Resource,
+    settings: BrokerSettings,
+    overrides: Mapping[str, str],
+    names: Collection[str] | None = None,
+) -> list[Described]:
+    """Describe a resource's settings, all or those named; sorted by name.
+
+    The overrides are what was set for the resource itself. Of a broker only the one whose settings
+    are given can be described; what was set for it at run time is in its settings.
+    """
+    if resource.kind == Kind.TOPIC:
+        return describe_topic(settings, overrides, names)
+    if resource.kind == Kind.BROKER:
+        return (describe_broker if resource.name else describe_cluster)(settings, names)
+    if resource.kind == Kind.GROUP:
+        return describe_group(settings, overrides, names)
+    assert resource.kind == Kind.CLIENT_METRICS
+    return describe_client_metrics(overrides, names)
+
+
 def describe_topic(
     settings: BrokerSettings,
     overrides: Mapping[str, str],
@@ -95,7 +118,7 @@ def describe_broker(
             described.append(undefined(name, synonyms))
             continue
         value = setting.show(settings[name]) if name in BROKER else given[name]
-        read_only = setting.name not in DYNAMIC
+        read_only = name not in DYNAMIC
         described.append(defined(setting, value, synonyms, read_only=read_only)._replace(name=name))
     return described
 

@@ -199,3 +199,18 @@ def inter_broker(settings: BrokerSettings, advertised: tuple[Endpoint, ...]) -> 
             f"The valid options based on currently configured listeners are {','.join(names)}"
         )
     return name.upper()
+
+
+def connection_limits(settings: BrokerSettings) -> dict[str, int]:
+    """Read the limits of single addresses from max.connections.per.ip.overrides."""
+    limits = {}
+    text = settings.text("max.connections.per.ip.overrides") or ""
+    for item in filter(None, (each.strip() for each in text.split(","))):
+        host, colon, count = item.rpartition(":")
+        if not colon or not host or not count.strip().isdecimal():
+            raise SettingsError(
+                f"cannot read {item!r} in max.connections.per.ip.overrides: "
+                "write host:count, separated by commas"
+            )
+        limits[host.strip()] = int(count)
+    return limits

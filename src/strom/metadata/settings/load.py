@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from strom.metadata.settings.catalogue import BROKER, RUN_TIME_ONLY
 from strom.metadata.settings.definition import USED, SettingsError
-from strom.metadata.settings.listeners import Listeners, read_listeners
+from strom.metadata.settings.listeners import Listeners, connection_limits, read_listeners
 from strom.metadata.settings.values import BrokerSettings
 
 REMOVED: Final = {
@@ -92,7 +92,9 @@ def unknown(key: str) -> str:
 
 def require_one_id(static: Mapping[str, str]) -> None:
     """Refuse an old and a new id that differ, and an old one that asks for a generated id."""
-    old = static.get("broker.id", "0").strip()
+    if "broker.id" not in static:
+        return
+    old = static["broker.id"].strip()
     if old != static.get("node.id", old).strip():
         raise SettingsError("You must set `node.id` to the same value as `broker.id`.")
     if old.startswith("-"):
@@ -103,10 +105,9 @@ def require_one_id(static: Mapping[str, str]) -> None:
 
 def require_single_node(settings: BrokerSettings) -> None:
     """Refuse a role in a cluster that this node cannot play."""
-    roles = settings.items("process.roles")
-    if set(roles) != {"broker", "controller"}:
+    if settings.roles != {"broker", "controller"}:
         raise SettingsError(
-            f"process.roles={','.join(roles)} is half a node: set process.roles=broker,controller, "
+            f"process.roles={','.join(settings.roles)} is half a node: set process.roles=broker,controller, "
             "or leave it out"
         )
     voters = settings.items("controller.quorum.voters")
@@ -138,21 +139,6 @@ def require_sound(settings: BrokerSettings) -> None:
             f"Missing entries : {', '.join(missing)}"
         )
     connection_limits(settings)
-
-
-def connection_limits(settings: BrokerSettings) -> dict[str, int]:
-    """Read the limits of single addresses from max.connections.per.ip.overrides."""
-    limits = {}
-    text = settings.text("max.connections.per.ip.overrides") or ""
-    for item in filter(None, (each.strip() for each in text.split(","))):
-        host, colon, count = item.rpartition(":")
-        if not colon or not host or not count.strip().isdecimal():
-            raise SettingsError(
-                f"cannot read {item!r} in max.connections.per.ip.overrides: "
-                "write host:count, separated by commas"
-            )
-        limits[host.strip()] = int(count)
-    return limits
 
 
 Rule = tuple[Callable[[BrokerSettings], bool], str]

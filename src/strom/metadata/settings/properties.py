@@ -40,16 +40,16 @@ def read_overrides(texts: Iterable[str]) -> dict[str, str]:
 def logical_lines(text: str) -> Iterator[str]:
     """Give the lines that say something, each with its continuations joined to it."""
     begun = ""
-    going_on = False
     for natural in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = natural.lstrip(BLANK)
-        if not going_on and (not line or line[0] in "#!"):
+        # A continuation is never a comment; one of nothing is no continuation.
+        if not begun and (not line or line[0] in "#!"):
             continue
         slashes = len(line) - len(line.rstrip("\\"))
-        going_on = slashes % 2 == 1
-        begun += line[:-1] if going_on else line
-        if not going_on:
-            yield begun
+        if slashes % 2:
+            begun += line[:-1]
+        else:
+            yield begun + line
             begun = ""
     if begun:
         yield begun

@@ -127,6 +127,11 @@ class BrokerSettings:
         return self.number("node.id")
 
     @property
+    def roles(self) -> frozenset[str]:
+        """What this node is: a broker, a controller, or both."""
+        return frozenset(self.items("process.roles"))
+
+    @property
     def log_dirs(self) -> tuple[str, ...]:
         """The directories that hold partitions."""
         return self.items("log.dirs") or self.items("log.dir")

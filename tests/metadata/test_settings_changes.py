@@ -1,0 +1,318 @@
+"""Changes at run time, with the codes and texts that Apache Kafka 4.3.1 gave (BRK-21, TOP-18)."""
+
+import pytest
+
+from strom.metadata.settings import BrokerSettings
+from strom.metadata.settings.catalogue import Kind, Resource
+from strom.metadata.settings.changes import Change, Op, change, read_match, replace
+from strom.wire.errors import ErrorCode, KafkaError
+
+SET, DELETE, APPEND, SUBTRACT = Op
+TOPIC = Resource(Kind.TOPIC, "flugdaten")
+BROKER = Resource(Kind.BROKER, "1")
+ALL = Resource(Kind.BROKER, "")
+GROUP = Resource(Kind.GROUP, "g")
+METRICS = Resource(Kind.CLIENT_METRICS, "m")
+SETTINGS = BrokerSettings({"log.dirs": "/data"})
+
+CONFIG, REQUEST = ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST
+
+
+def ask(resource, *changes, now=None):
+    return change(resource, now or {}, [Change(*each) for each in changes], SETTINGS)
+
+
+@pytest.mark.parametrize("resource", [TOPIC, BROKER, ALL])
+def test_setting_and_removing(resource):
+    name = "retention.ms" if resource is TOPIC else "log.retention.ms"
+    assert ask(resource, (name, SET, "5")) == {name: "5"}
+    assert ask(resource, (name, SET, "5"), now={name: "5"}) == {}
+    assert ask(resource, (name, DELETE), now={name: "5"}) == {name: None}
+    assert ask(resource, (name, DELETE)) == {}
+    assert ask(resource, ("foo", DELETE)) == {}
+
+
+def test_adding_to_and_taking_from_a_list():
+    assert ask(TOPIC, ("cleanup.policy", APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
+    assert ask(TOPIC, ("cleanup.policy", APPEND, "delete"), now={"cleanup.policy": "delete"}) == {}
+    both = {"cleanup.policy": "delete,compact"}
+    assert ask(TOPIC, ("cleanup.policy", SUBTRACT, "delete"), now=both) == {
+        "cleanup.policy": "compact"
+    }
+    assert ask(TOPIC, ("cleanup.policy", SUBTRACT, "delete,compact"), now=both) == {
+        "cleanup.policy": ""
+    }
+    assert ask(ALL, ("log.cleanup.policy", APPEND, "compact")) == {
+        "log.cleanup.policy": "delete,compact"
+    }
+
+
+def test_replacing_all_settings():
+    now = {"retention.ms": "5", "flush.ms": "7"}
+    assert replace(TOPIC, now, {"retention.ms": "6", "segment.ms": "1"}, SETTINGS) == {
+        "flush.ms": None,
+        "retention.ms": "6",
+        "segment.ms": "1",
+    }
+    assert replace(TOPIC, now, {}, SETTINGS) == {"flush.ms": None, "retention.ms": None}
+    assert replace(BROKER, {}, {"max.connections": "6"}, SETTINGS) == {"max.connections": "6"}
+
+
+def test_a_broker_takes_names_that_nobody_defined():
+    assert ask(BROKER, ("foo", SET, "3")) == {"foo": "3"}
+    assert ask(ALL, ("foo", SET, "3")) == {"foo": "3"}
+    name = "listener.name.plaintext.ssl.keystore.password"
+    assert ask(BROKER, (name, SET, "secret")) == {name: "secret"}
+
+
+REFUSALS = [
+    (TOPIC, ("foo", SET, "1"), CONFIG, "Unknown topic config name: foo"),
+    (
+        TOPIC,
+        ("retention.ms", SET, "abc"),
+        CONFIG,
+        "Invalid value abc for configuration retention.ms: Not a number of type LONG",
+    ),
+    (
+        TOPIC,
+        ("retention.ms", SET, "-5"),
+        CONFIG,
+        "Invalid value -5 for configuration retention.ms: Value must be at least -1",
+    ),
+    (
+        TOPIC,
+        ("retention.ms", APPEND, "5"),
+        CONFIG,
+        "Can't APPEND to key retention.ms because its type is not LIST.",
+    ),
+    (
+        TOPIC,
+        ("foo", SUBTRACT, "5"),
+        CONFIG,
+        "Can't SUBTRACT to key foo because its type is not LIST.",
+    ),
+    (
+        TOPIC,
+        ("cleanup.policy", APPEND, "bogus"),
+        CONFIG,
+        "Invalid value bogus for configuration cleanup.policy: "
+        "String must be one of: compact, delete",
+    ),
+    (
+        TOPIC,
+        ("remote.storage.enable", SET, "true"),
+        CONFIG,
+        "Tiered Storage functionality is disabled in the broker. "
+        "Topic cannot be configured with remote log storage.",
+    ),
+    (
+        TOPIC,
+        ("retention.ms", SET, None),
+        REQUEST,
+        "Null value not supported for : retention.ms",
+    ),
+    (
+        TOPIC,
+        ("retention.ms", SET, "1" * 32768),
+        CONFIG,
+        "The configuration value cannot be added because it exceeds the maximum value size of "
+        "32767 bytes.",
+    ),
+    (TOPIC, ("retention.ms", 9, "1"), REQUEST, "Unknown operations type 9"),
+    (
+        Resource(Kind.TOPIC, ""),
+        ("retention.ms", SET, "1"),
+        REQUEST,
+        "Default topic resources are not allowed.",
+    ),
+    (Resource(3, "x"), ("a", SET, "1"), REQUEST, "Unknown resource type 3"),
+    (
+        BROKER,
+        ("num.partitions", SET, "3"),
+        REQUEST,
+        "Cannot update these configs dynamically: [num.partitions]",
+    ),
+    (BROKER, ("foo", APPEND, "3"), CONFIG, "Unknown config name: foo"),
+    (
+        BROKER,
+        ("num.io.threads", SET, "abc"),
+        REQUEST,
+        "Invalid value abc for configuration num.io.threads: Not a number of type INT",
+    ),
+    (
+        BROKER,
+        ("num.io.threads", APPEND, "3"),
+        CONFIG,
+        "Config value append is not allowed for config key: num.io.threads",
+    ),
+    (
+        BROKER,
+        ("num.io.threads", SUBTRACT, "3"),
+        CONFIG,
+        "Config value subtract is not allowed for config key: num.io.threads",
+    ),
+    (
+        ALL,
+        ("log.retention.ms", SET, "0"),
+        REQUEST,
+        "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to "
+        "1",
+    ),
+    (
+        BROKER,
+        ("cordoned.log.dirs", SET, "/x"),
+        REQUEST,
+        "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or "
+        "log.dir. Missing entries : /x",
+    ),
+    (
+        ALL,
+        ("listeners", SET, "PLAINTEXT://:1"),
+        REQUEST,
+        "Cannot update these configs at default cluster level, broker id must be specified: "
+        "[listeners]",
+    ),
+    (
+        ALL,
+        ("listener.name.plaintext.ssl.keystore.password", SET, "secret"),
+        REQUEST,
+        "Cannot update these configs at default cluster level, broker id must be specified: "
+        "[listener.name.plaintext.ssl.keystore.password]",
+    ),
+    (
+        BROKER,
+        ("ssl.keystore.password", SET, "secret"),
+        REQUEST,
+        "These security configs can be dynamically updated only per-listener using the listener "
+        "prefix: [ssl.keystore.password]",
+    ),
+    (
+        Resource(Kind.BROKER, "abc"),
+        ("max.connections", SET, "1"),
+        REQUEST,
+        "Unable to parse broker name as a base 10 number.",
+    ),
+    (
+        Resource(Kind.BROKER, "-1"),
+        ("max.connections", SET, "1"),
+        REQUEST,
+        "Invalid negative broker ID.",
+    ),
+    (GROUP, ("foo", SET, "1"), CONFIG, "Unknown group config name: foo"),
+    (
+        GROUP,
+        ("consumer.session.timeout.ms", SET, "1"),
+        CONFIG,
+        "consumer.session.timeout.ms must be greater than or equal to "
+        "group.consumer.min.session.timeout.ms",
+    ),
+    (
+        GROUP,
+        ("consumer.session.timeout.ms", SET, "9000000"),
+        CONFIG,
+        "consumer.session.timeout.ms must be less than or equal to "
+        "group.consumer.max.session.timeout.ms",
+    ),
+    (
+        GROUP,
+        ("streams.num.standby.replicas", SET, "3"),
+        CONFIG,
+        "streams.num.standby.replicas must be less than or equal to "
+        "group.streams.max.standby.replicas",
+    ),
+    (
+        Resource(Kind.GROUP, ""),
+        ("share.isolation.level", SET, "read_committed"),
+        REQUEST,
+        "Default group resources are not allowed.",
+    ),
+    (METRICS, ("foo", SET, "1"), REQUEST, "Unknown client metrics configuration: foo"),
+    (
+        METRICS,
+        ("interval.ms", SET, "1"),
+        REQUEST,
+        "Invalid value 1 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+    ),
+    (METRICS, ("match", SET, "x"), CONFIG, "Illegal client matching pattern: x"),
+    (
+        METRICS,
+        ("match", SET, "client_id=["),
+        CONFIG,
+        "Illegal client matching pattern: client_id=[",
+    ),
+    (METRICS, ("match", SET, "foo=b"), CONFIG, "Illegal client matching pattern: foo=b"),
+    (
+        METRICS,
+        ("metrics", APPEND, "c"),
+        CONFIG,
+        "Can't APPEND to key metrics because its type is not LIST.",
+    ),
+    (
+        Resource(Kind.CLIENT_METRICS, ""),
+        ("interval.ms", SET, "1000"),
+        REQUEST,
+        "Subscription name can't be empty",
+    ),
+]
+
+
+@pytest.mark.parametrize(("resource", "asked", "code", "message"), REFUSALS)
+def test_refusals_are_kafkas(resource, asked, code, message):
+    with pytest.raises(KafkaError) as raised:
+        ask(resource, asked)
+    assert (raised.value.code, raised.value.message) == (code, message)
+
+
+def test_a_setting_may_be_named_once():
+    with pytest.raises(KafkaError) as raised:
+        ask(TOPIC, ("retention.ms", SET, "5"), ("retention.ms", SET, "6"))
+    assert raised.value.message == "Error due to duplicate config keys"
+
+
+def test_several_fixed_settings_are_named_together():
+    with pytest.raises(KafkaError) as raised:
+        ask(BROKER, ("num.partitions", SET, "3"), ("node.id", SET, "3"))
+    assert raised.value.message == (
+        "Cannot update these configs dynamically: [node.id, num.partitions]"
+    )
+
+
+def test_bounds_of_compaction_must_not_cross_also_with_what_is_set_already():
+    with pytest.raises(KafkaError) as raised:
+        ask(TOPIC, ("min.compaction.lag.ms", SET, "10"), now={"max.compaction.lag.ms": "5"})
+    assert raised.value.message == (
+        "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)"
+    )
+
+
+def test_a_session_must_outlast_a_heartbeat():
+    settings = BrokerSettings({"group.consumer.max.heartbeat.interval.ms": "90000"})
+    beat = [Change("consumer.heartbeat.interval.ms", SET, "50000")]
+    with pytest.raises(KafkaError) as raised:
+        change(GROUP, {}, beat, settings)
+    assert raised.value.message == (
+        "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
+    )
+
+
+def test_a_group_and_a_subscription_can_be_changed():
+    assert ask(GROUP, ("share.auto.offset.reset", SET, "earliest")) == {
+        "share.auto.offset.reset": "earliest"
+    }
+    asked = [("interval.ms", SET, "1000"), ("match", SET, "client_id=a.*"), ("metrics", SET, "*")]
+    assert ask(METRICS, *asked) == {
+        "interval.ms": "1000",
+        "match": "client_id=a.*",
+        "metrics": "*",
+    }
+    assert read_match("client_id=a.*, client_source_port=80") == {
+        "client_id": "a.*",
+        "client_source_port": "80",
+    }
+
+
+@pytest.mark.parametrize("resource", [TOPIC, BROKER])
+def test_a_replacement_without_a_value_is_refused(resource):
+    with pytest.raises(KafkaError) as raised:
+        replace(resource, {}, {"x": None}, SETTINGS)
+    assert raised.value.message == "Null value not supported for : x"

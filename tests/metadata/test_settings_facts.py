@@ -1,0 +1,108 @@
+"""The definitions against the facts of Apache Kafka 4.3.1 (§3.1, TOP-18, RET-01…05)."""
+
+from pathlib import Path
+
+import pytest
+
+from strom.log.config import LogConfig
+from strom.metadata.settings import BrokerSettings
+from strom.metadata.settings.catalogue import (
+    BROKER,
+    CLIENT_METRICS,
+    GROUP,
+    INTERNAL,
+    TOPIC,
+    TOPIC_STANDS_FOR,
+    UNITS,
+    group_stands_for,
+)
+from strom.metadata.settings.definition import CLASS, PASSWORD, TYPE_NAMES
+
+HERE = Path(__file__).parent
+KINDS = {"broker": BROKER, "topic": TOPIC, "group": GROUP, "client-metrics": CLIENT_METRICS}
+
+#: Kafka refuses to start without them; Strom starts a single node.
+STROM_HAS_A_DEFAULT = {"node.id", "process.roles", "controller.listener.names"}
+
+
+def rows(name, columns):
+    lines = (HERE / name).read_text().splitlines()
+    return [line.split("|", columns - 1) for line in lines if not line.startswith("#")]
+
+
+FACTS = rows("kafka_4_3_settings.txt", 8)
+
+
+def test_every_setting_of_kafka_is_defined_and_no_other():
+    for kind, definitions in KINDS.items():
+        assert set(definitions) == {fact[1] for fact in FACTS if fact[0] == kind}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_definitions_agree_with_kafka(kind):
+    for _, name, type_name, default, valid, importance, mode, internal in (
+        fact for fact in FACTS if fact[0] == kind
+    ):
+        setting = KINDS[kind][name]
+        assert TYPE_NAMES[setting.type] == type_name, name
+        assert setting.importance == importance, name
+        assert str(setting.check or "") == valid, name
+        assert (name in INTERNAL) == bool(internal), name
+        if kind == "broker":
+            assert setting.mode == mode, name
+        if name not in STROM_HAS_A_DEFAULT:
+            assert setting.show(setting.default) == (None if default == "<<null>>" else default)
+
+
+def test_every_default_is_valid():
+    for definitions in KINDS.values():
+        for setting in definitions.values():
+            if setting.default not in (None, ()):
+                assert setting.read(setting.show(setting.default)) == setting.default, setting.name
+
+
+def test_values_are_read_and_refused_as_kafka_does():
+    for kind, name, given, answer in rows("kafka_4_3_answers.txt", 4):
+        setting = KINDS[kind][name]
+        try:
+            mine = f"OK {setting.show(setting.read(given))}"
+        except ValueError as problem:
+            mine = str(problem)
+        assert mine == answer, (name, given)
+
+
+def test_every_setting_says_in_a_sentence_what_it_is_for():
+    for definitions in KINDS.values():
+        for setting in definitions.values():
+            assert setting.doc.endswith("."), setting.name
+            assert setting.doc[0].isupper(), setting.name
+
+
+def test_only_secrets_are_sensitive():
+    assert {name for name, each in BROKER.items() if each.sensitive} == {
+        name for name, each in BROKER.items() if each.type == PASSWORD
+    }
+    assert "ssl.keystore.password" in {name for name, each in BROKER.items() if each.sensitive}
+
+
+def test_stand_ins_have_the_type_and_default_of_what_they_stand_in_for():
+    settings = BrokerSettings()
+    for name, broker_name in TOPIC_STANDS_FOR.items():
+        assert BROKER[broker_name].type == TOPIC[name].type
+        assert settings.of_topic(name) == TOPIC[name].default
+    for name in GROUP:
+        broker_name = group_stands_for(name)
+        assert broker_name is None or BROKER[broker_name].default == GROUP[name].default
+    for names in UNITS.values():
+        assert all(name in BROKER for name, _ in names)
+
+
+def test_the_logs_own_defaults_are_those_of_the_settings():
+    assert BrokerSettings().log_config() == LogConfig()
+
+
+def test_a_class_name_is_taken_although_java_classes_cannot_be_loaded():
+    policy = BROKER["alter.config.policy.class.name"]
+    assert policy.type == CLASS
+    assert policy.read("com.example.Policy") == "com.example.Policy"
+    assert policy.accepted
