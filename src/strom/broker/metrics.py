@@ -37,6 +37,7 @@ class Metrics:
     __slots__ = (
         "_gauges",
         "_requests",
+        "_sources",
         "accepted_connections",
         "failed_requests",
         "fetched_bytes",
@@ -51,6 +52,7 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: dict[str, RequestCount] = {}
         self._gauges: list[Gauge] = []
+        self._sources: list[Callable[[], Iterator["Metric"]]] = []
         self.accepted_connections = 0
         self.failed_requests = 0
         self.fetched_bytes = 0
@@ -74,6 +76,10 @@ class Metrics:
         """Show a number that somebody else keeps."""
         self._gauges.append(Gauge(name, help_text, read))
 
+    def add_source(self, collect: Callable[[], Iterator["Metric"]]) -> None:
+        """Show metrics that somebody else has in the library's form."""
+        self._sources.append(collect)
+
     def collect(self) -> Iterator["Metric"]:
         """Yield everything, in the form that the Prometheus library writes."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -96,6 +102,8 @@ class Metrics:
             seconds.add_metric(label, count.total_ns / 1e9)
         yield requests
         yield seconds
+        for collect in self._sources:
+            yield from collect()
 
     def _counters(self) -> Iterable[tuple[str, str, float]]:
         topic = "kafka_server_brokertopicmetrics_"

@@ -1,0 +1,118 @@
+"""CreateTopics (key 19): create topics, or see whether they could be created.
+
+Behaviour:
+- Topics succeed or fail one by one; a name given twice is INVALID_REQUEST, once.
+- -1 asks for `num.partitions` and `default.replication.factor`; an assignment given by the client
+  replaces both.
+- The answer comes when this broker holds the topic's partitions. It has the id, the counts and
+  the settings of each topic.
+- A time of 0 or less is REQUEST_TIMED_OUT, and nothing is created.
+
+Versions:
+- v5 answers with counts and settings; v7 with the id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strom.broker.answers import NO_THROTTLE
+from strom.broker.context import Context
+from strom.broker.deciding import decide
+from strom.metadata.outcome import Refusal
+from strom.metadata.settings.describe import describe_topic
+from strom.metadata.topic_decisions import CreatedTopic, Defaults, NewTopic
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.create_topics.v7 import request as asked
+    from kio.schema.create_topics.v7 import response as answer
+
+    from strom.metadata.settings import BrokerSettings
+else:
+    answer = lazy("kio.schema.create_topics.v7.response")
+
+KEY = 19
+VERSIONS = range(2, 8)
+
+
+async def handle(
+    request: asked.CreateTopicsRequest, context: Context
+) -> answer.CreateTopicsResponse:
+    """Have the controller create the topics."""
+    wanted = [read_topic(topic) for topic in request.topics]
+    parts = context.parts
+    try:
+        created = await decide(
+            parts,
+            request.timeout,
+            parts.controller.create_topics,
+            wanted,
+            defaults=defaults(parts.settings),
+            rng=parts.host.rng,
+            validate_only=request.validate_only,
+        )
+    except KafkaError as error:
+        refusal = Refusal(error.code, error.message)
+        created = {topic.name: refusal for topic in wanted}
+    return answer.CreateTopicsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            refused(name, outcome)
+            if isinstance(outcome, Refusal)
+            else described(outcome, parts.settings)
+            for name, outcome in created.items()
+        ),
+    )
+
+
+def defaults(settings: BrokerSettings) -> Defaults:
+    """Return what a topic gets that does not say otherwise."""
+    return Defaults(
+        settings.number("num.partitions"), settings.number("default.replication.factor")
+    )
+
+
+def read_topic(topic: asked.CreatableTopic) -> NewTopic:
+    """Read what is asked for."""
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        tuple((each.partition_index, each.broker_ids) for each in topic.assignments),
+        tuple((each.name, each.value) for each in topic.configs),
+    )
+
+
+def described(topic: CreatedTopic, settings: BrokerSettings) -> answer.CreatableTopicResult:
+    """Tell what was created."""
+    return answer.CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        configs=tuple(
+            answer.CreatableTopicConfigs(
+                name=each.name,
+                value=each.value,
+                read_only=each.read_only,
+                config_source=each.source,
+                is_sensitive=each.sensitive,
+            )
+            for each in describe_topic(settings, topic.configs)
+        ),
+    )
+
+
+def refused(name: str, refusal: Refusal) -> answer.CreatableTopicResult:
+    """Tell why a topic was not created."""
+    return answer.CreatableTopicResult(
+        name=name,
+        topic_id=None,
+        error_code=refusal.code,
+        error_message=refusal.message,
+        configs=(),
+    )

@@ -1,0 +1,146 @@
+"""DescribeConfigs (key 32): what is set for a resource, where it comes from, what it overrides.
+
+Behaviour:
+- Resources succeed or fail one by one. Names that do not exist are left out; no names, or an empty
+  list of them, means all settings.
+- A broker describes itself, by its number, and what is set for all brokers, by the empty name.
+- A group or a client-metrics subscription need not exist to be described.
+- Secrets are never shown. The levels of loggers are those in force now.
+
+Versions:
+- v1 has synonyms; v3 types and documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, text_of
+from strom.broker.context import Context
+from strom.broker.resources import logger_levels
+from strom.metadata.settings.catalogue import Kind, Resource
+from strom.metadata.settings.describe import FROM_LOGGER, Described, describe
+from strom.metadata.topics import check_topic_name
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.describe_configs.v4 import request as asked
+    from kio.schema.describe_configs.v4 import response as answer
+else:
+    answer = lazy("kio.schema.describe_configs.v4.response")
+
+KEY = 32
+VERSIONS = range(1, 5)
+
+LOGGER = 8
+UNKNOWN_TYPE = 0
+NAMELESS: dict[int, str] = {
+    Kind.GROUP: "Group name must not be empty",
+    Kind.CLIENT_METRICS: "Client metrics subscription name must not be empty",
+}
+
+
+def handle(
+    request: asked.DescribeConfigsRequest, context: Context
+) -> answer.DescribeConfigsResponse:
+    """Describe every resource."""
+    return answer.DescribeConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(result(each, request, context) for each in request.resources),
+    )
+
+
+def result(
+    wanted: asked.DescribeConfigsResource,
+    request: asked.DescribeConfigsRequest,
+    context: Context,
+) -> answer.DescribeConfigsResult:
+    """Describe one resource, or say why not."""
+    code, message = ErrorCode.NONE, ""
+    found: list[Described] = []
+    try:
+        found = settings_of(wanted, context)
+    except KafkaError as error:
+        code, message = error.code, text_of(error) or ""
+    return answer.DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=wanted.resource_type,
+        resource_name=wanted.resource_name,
+        configs=tuple(entry(each, request) for each in found),
+    )
+
+
+def settings_of(wanted: asked.DescribeConfigsResource, context: Context) -> list[Described]:
+    """Return the settings asked for."""
+    kind, name, names = wanted.resource_type, wanted.resource_name, wanted.configuration_keys
+    if kind == LOGGER:
+        return loggers(name, names, context)
+    if kind not in tuple(Kind):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    resource = Resource(Kind(kind), name)
+    require(resource, context)
+    overrides = context.image.config((resource.kind, name))
+    return describe(resource, context.settings, overrides, names)
+
+
+def require(resource: Resource, context: Context) -> None:
+    """Refuse a resource that is not there."""
+    kind, name = resource
+    if kind in NAMELESS and not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, NAMELESS[kind])
+    if kind == Kind.TOPIC:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        check_topic_name(name)
+        if name not in context.image.topics_by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+    elif kind == Kind.BROKER and name:
+        require_own(name, context.parts.node_id)
+
+
+def require_own(name: str, own: int) -> None:
+    """Refuse to describe another broker."""
+    if not name.removeprefix("-").isdecimal():
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
+        )
+    if int(name) != own:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {own} or empty string, but received {name}",
+        )
+
+
+def loggers(name: str, names: Collection[str] | None, context: Context) -> list[Described]:
+    """Describe the levels of this broker's loggers."""
+    if name != str(context.parts.node_id):
+        code = ErrorCode.INVALID_REQUEST
+        raise KafkaError(code, STOCK_TEXTS[code])
+    return [
+        Described(logger, level, False, FROM_LOGGER, False, (), UNKNOWN_TYPE, "")
+        for logger, level in sorted(logger_levels().items())
+        if not names or logger in names
+    ]
+
+
+def entry(
+    setting: Described, request: asked.DescribeConfigsRequest
+) -> answer.DescribeConfigsResourceResult:
+    """Describe one setting, as far as the client wants to know."""
+    synonyms = setting.synonyms if request.include_synonyms else ()
+    return answer.DescribeConfigsResourceResult(
+        name=setting.name,
+        value=setting.value,
+        read_only=setting.read_only,
+        config_source=setting.source,
+        is_sensitive=setting.sensitive,
+        synonyms=tuple(
+            answer.DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source)
+            for each in synonyms
+        ),
+        config_type=setting.type,
+        documentation=setting.documentation if request.include_documentation else None,
+    )

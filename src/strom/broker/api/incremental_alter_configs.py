@@ -1,0 +1,137 @@
+"""IncrementalAlterConfigs (key 44): set, delete, append to or subtract from single settings.
+
+Behaviour:
+- Resources succeed or fail one by one, each as a whole; one given twice is INVALID_REQUEST.
+- A broker changes its own settings and those of all brokers (the empty name), no other broker's.
+- The levels of the broker's loggers change at once and are forgotten when it stops.
+- An operation that does not exist is UNKNOWN_SERVER_ERROR, as in Kafka.
+
+Versions:
+- v0 and v1 differ in encoding only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strom.broker.answers import NO_THROTTLE
+from strom.broker.context import Context
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
+from strom.broker.resources import (
+    LOGGER_RESOURCE,
+    alter_each,
+    change_logger,
+    check_logger_change,
+    read_node_id,
+    require_own_broker,
+)
+from strom.metadata.config_decisions import Alteration, Altered, Operation
+from strom.metadata.image import Resource
+from strom.metadata.outcome import Refusal
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.incremental_alter_configs.v1 import request as asked
+    from kio.schema.incremental_alter_configs.v1 import response as answer
+else:
+    answer = lazy("kio.schema.incremental_alter_configs.v1.response")
+
+KEY = 44
+VERSIONS = range(2)
+
+OPERATIONS = {int(each) for each in Operation}
+
+Given = tuple["asked.AlterableConfig", ...]
+
+
+async def handle(
+    request: asked.IncrementalAlterConfigsRequest, context: Context
+) -> answer.IncrementalAlterConfigsResponse:
+    """Change the loggers here, and have the controller change the rest."""
+    wanted = [
+        ((each.resource_type, each.resource_name), each.configs) for each in request.resources
+    ]
+
+    async def alter(accepted: list[tuple[Resource, Given]]) -> Altered:
+        loggers = [item for item in accepted if item[0][0] == LOGGER_RESOURCE]
+        others = [item for item in accepted if item[0][0] != LOGGER_RESOURCE]
+        altered: Altered = {}
+        for resource, given in loggers:
+            altered[resource] = None
+            for each in () if request.validate_only else given:
+                change_logger(each.name, each.value)
+        if others:
+            altered |= await alter_settings(others, context, validate_only=request.validate_only)
+        return altered
+
+    outcomes = await alter_each(
+        wanted, lambda resource, given: check(resource, given, context), alter
+    )
+    return answer.IncrementalAlterConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        responses=tuple(
+            result(resource, outcome)
+            for (resource, _), outcome in zip(wanted, outcomes, strict=True)
+        ),
+    )
+
+
+def check(resource: Resource, given: Given, context: Context) -> None:
+    """Refuse what is not even asked properly, and what is the broker's own affair."""
+    if any(each.config_operation not in OPERATIONS for each in given):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if len({each.name for each in given}) < len(given):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    for each in given:
+        if each.value is None and each.config_operation != Operation.DELETE:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {each.name}"
+            )
+    require_own_broker(resource, context)
+    if resource[0] == LOGGER_RESOURCE:
+        check_loggers(resource[1], given, context.parts.node_id)
+
+
+def check_loggers(name: str, given: Given, own: int) -> None:
+    """Refuse changes of another broker's loggers, or such that cannot be made."""
+    if read_node_id(name) != own:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {own}, but received {name}"
+        )
+    for each in given:
+        check_logger_change(each.name, Operation(each.config_operation), each.value)
+
+
+async def alter_settings(
+    items: list[tuple[Resource, Given]], context: Context, *, validate_only: bool
+) -> Altered:
+    """Have the controller change settings."""
+    parts = context.parts
+    alterations = [
+        (
+            resource,
+            tuple(
+                Alteration(each.name, Operation(each.config_operation), each.value)
+                for each in given
+            ),
+        )
+        for resource, given in items
+    ]
+    return await decide(
+        parts,
+        TIMEOUT_DEFAULT,
+        parts.controller.incrementally_alter_configs,
+        alterations,
+        validate_only=validate_only,
+    )
+
+
+def result(resource: Resource, refusal: Refusal | None) -> answer.AlterConfigsResourceResponse:
+    """Tell what became of one resource."""
+    return answer.AlterConfigsResourceResponse(
+        error_code=ErrorCode.NONE if refusal is None else refusal.code,
+        error_message=None if refusal is None else refusal.message,
+        resource_type=resource[0],
+        resource_name=resource[1],
+    )
