@@ -27,11 +27,12 @@ OPTIONS = (
 
 def start(values: Values) -> int:
     """Run a broker until it is told to stop."""
-    from strom.broker.process import run
     from strom.metadata.settings.properties import read_properties
 
     overridden = overrides(values["override"])
     settings = read_properties(read_text(str(values["config"])))
+    from strom.broker.process import run
+
     return run({**settings, **overridden}, on_ready=announce)
 
 

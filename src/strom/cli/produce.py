@@ -287,14 +287,27 @@ def json_headers(headers: object, number: int) -> Iterator[tuple[str, bytes | No
         raise Failure(f"line {number}: headers should be an object or a list of pairs") from None
 
 
+class Sent(NamedTuple):
+    """What went to a partition; without acknowledgements nobody knows the offsets."""
+
+    records: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def and_one_at(self, offset: int | None) -> "Sent":
+        """Return this and one record more; answers come in the order of offsets."""
+        first = offset if self.first_offset is None else self.first_offset
+        return Sent(self.records + 1, first, offset)
+
+
 class Sending:
     """One run: sends records and takes note of where they went."""
 
     def __init__(self, producer: "Producer", options: ProduceOptions) -> None:
         self._producer = producer
         self._options = options
-        #: Per partition: how many records, the first and the last offset.
-        self._sent: dict[int, list[int]] = {}
+        #: How many records went to each partition, and the first and last offset that is known.
+        self._sent: dict[int, Sent] = {}
         self._errors: list[str] = []
 
     def send(self, outgoing: Outgoing) -> None:
@@ -324,12 +337,10 @@ class Sending:
         if error is not None:
             self._errors.append(f"a record could not be sent: {error.str()}")
             return
-        partition, offset = message.partition(), message.offset()
+        partition = message.partition()
         assert partition is not None
-        assert offset is not None
-        place = self._sent.setdefault(partition, [0, offset, offset])
-        place[0] += 1
-        place[1:] = [min(place[1], offset), max(place[2], offset)]
+        before = self._sent.get(partition, Sent())
+        self._sent[partition] = before.and_one_at(message.offset())
         if self._options.verbose:
             self._tell(message)
 
@@ -338,7 +349,8 @@ class Sending:
             place = {"partition": message.partition(), "offset": message.offset()}
             print(json.dumps({"topic": message.topic(), **place}))
         else:
-            print(f"{message.topic()}-{message.partition()} offset {message.offset()}")
+            offset = "unknown" if message.offset() is None else message.offset()
+            print(f"{message.topic()}-{message.partition()} offset {offset}")
 
     def finish(self) -> None:
         """Wait until every record was answered; a time-out of the client is an answer too."""
@@ -352,11 +364,8 @@ class Sending:
             more = f" (and {len(self._errors) - 1} more)" if len(self._errors) > 1 else ""
             raise Failure(self._errors[0] + more)
         if self._options.json:
-            places = {
-                str(partition): {"records": count, "first_offset": first, "last_offset": last}
-                for partition, (count, first, last) in sorted(self._sent.items())
-            }
-            sent = sum(count for count, _, _ in self._sent.values())
+            places = {str(number): sent._asdict() for number, sent in sorted(self._sent.items())}
+            sent = sum(each.records for each in self._sent.values())
             line = {"topic": self._options.topic, "sent": sent, "partitions": places}
             print(json.dumps(line))
 

@@ -1,0 +1,75 @@
+import socket
+
+import pytest
+
+from strom.cli.client import properties, require_reachable, split_address, unknown_topic
+from strom.cli.failure import Failure
+from strom.cli.options import ClientOptions
+
+
+@pytest.fixture
+def closed_port():
+    """A port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def test_the_command_line_goes_before_the_file(tmp_path):
+    """CON-15: colon and equals sign both separate; Java's names are understood."""
+    file = tmp_path / "consumer.properties"
+    file.write_text("# a comment\nfetch.min.bytes: 1000000\nfetch.max.wait.ms=500\nacks=1\n")
+    options = ClientOptions(client_config=["acks=all"], client_config_file=str(file))
+    assert properties(options) == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "fetch.min.bytes": "1000000",
+        "fetch.wait.max.ms": "500",
+        "acks": "all",
+    }
+
+
+def test_a_property_needs_a_value():
+    with pytest.raises(Failure, match="KEY=VALUE"):
+        properties(ClientOptions(client_config=["acks"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:9093", ("localhost", 9093)),
+        ("localhost", ("localhost", 9092)),
+        ("[::1]:9093", ("::1", 9093)),
+        ("[::1]", ("::1", 9092)),
+        ("PLAINTEXT://host:1", ("host", 1)),
+    ],
+)
+def test_addresses_are_read(text, address):
+    assert split_address(text) == address
+
+
+def test_a_port_is_a_number():
+    with pytest.raises(Failure, match="is no address"):
+        split_address("host:kafka")
+
+
+def test_the_second_address_may_be_the_one_that_answers(closed_port):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        addresses = f"127.0.0.1:{closed_port},127.0.0.1:{server.getsockname()[1]}"
+        require_reachable({"bootstrap.servers": addresses})
+
+
+def test_nobody_there_is_one_line_that_says_what_to_do(strom, closed_port):
+    result = strom("topic", "list", "-b", f"127.0.0.1:{closed_port}")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert "Connection refused" in result.stderr
+    assert "strom up" in result.stderr
+
+
+def test_the_nearest_name_is_offered():
+    known = ["flugdaten", "sensordaten"]
+    assert str(unknown_topic("flugdatn", known)) == (
+        "Topic 'flugdatn' does not exist as expected (did you mean 'flugdaten'?)"
+    )
+    assert str(unknown_topic("xyz", known)) == "Topic 'xyz' does not exist as expected"

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+
+
+def owners(strom, *arguments):
+    return json.loads(strom("storage", "info", *arguments, "--json").stdout)
+
+
+def test_a_directory_gets_an_owner(strom, tmp_path):
+    path = str(tmp_path / "data")
+    identifier = strom("storage", "random-uuid").stdout.strip()
+    result = strom("storage", "format", path, "--cluster-id", identifier, "--node-id", "7")
+    assert result.stdout == f"Formatted {path} for node 7 of cluster {identifier}.\n"
+    (owner,) = owners(strom, path)
+    assert (owner["path"], owner["node_id"], owner["cluster_id"]) == (path, 7, identifier)
+    assert identifier in strom("storage", "info", path).stdout
+
+
+def test_directories_may_come_from_the_settings(strom, tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text(f"node.id=3\nlog.dirs={tmp_path}/a,{tmp_path}/b\n")
+    assert strom("storage", "format", "--config", str(config)).exit_code == 0
+    one, other = owners(strom, "--config", str(config))
+    assert one["node_id"] == other["node_id"] == 3
+    assert one["cluster_id"] == other["cluster_id"]
+    assert one["directory_id"] != other["directory_id"]
+
+
+def test_an_owned_directory_is_not_given_away(strom, tmp_path):
+    path = str(tmp_path)
+    assert strom("storage", "format", path).exit_code == 0
+    before = owners(strom, path)
+    result = strom("storage", "format", path)
+    assert result.exit_code == 1
+    assert "already formatted" in result.stderr
+    assert strom("storage", "format", path, "--ignore-formatted").exit_code == 0
+    assert owners(strom, path) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("info", "/no/such/directory"), 1, "is not formatted"),
+        (("info",), 2, "name a directory"),
+        (("info", "--config", "/no/such/file"), 1, "No such file"),
+        (("format", "/dev/null/data"), 1, "cannot format"),
+        (("format", "x", "--cluster-id", "no id"), 1, "is no cluster id"),
+    ],
+)
+def test_mistakes_are_one_line(strom, arguments, code, text):
+    result = strom("storage", *arguments)
+    assert result.exit_code == code
+    assert text in result.stderr
+    assert result.stderr.count("\n") == 1
