@@ -45,11 +45,13 @@ class StromProcess:
         for line in self.process.stdout:
             if line.startswith(b"ready"):
                 return self
+        self.end(signal.SIGKILL)
         raise AssertionError(f"no broker: {(self.root / 'broker.log').read_text()[-2000:]}")
 
     def end(self, how=signal.SIGTERM):
         """Send it a signal and return its exit code."""
-        self.process.send_signal(how)
+        if self.process.poll() is None:
+            self.process.send_signal(how)
         try:
             return self.process.wait(STOP_SECONDS)
         finally:

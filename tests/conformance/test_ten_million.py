@@ -1,5 +1,6 @@
 """Ten million records, none lost, none twice, none out of order in its partition. Row: LOG-01."""
 
+import multiprocessing
 import os
 import struct
 
@@ -18,8 +19,17 @@ FILLING = b"." * 72
 @pytest.mark.timeout(240)
 def test_ten_million_records_arrive_in_order(strom, make_topic):
     topic = make_topic(partitions=PARTITIONS)
-    send(strom.bootstrap, topic)
-    read(strom.bootstrap, topic)
+    sender = multiprocessing.get_context("spawn").Process(
+        target=send, args=(strom.bootstrap, topic)
+    )
+    sender.start()
+    try:
+        read(strom.bootstrap, topic)
+        sender.join(60)
+    finally:
+        sender.kill()
+        sender.join()
+    assert sender.exitcode == 0
 
 
 def send(bootstrap, topic):

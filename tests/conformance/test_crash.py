@@ -1,0 +1,124 @@
+"""A broker that is killed under load: what it acknowledged is there when it is back.
+
+The process is killed, not the machine, so what was written but not flushed survives as well; the
+tests of the log lose that too, on a disk that forgets. Rows: BRK-11, DSK, ACK-02.
+"""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+SEED = int(os.environ.get("STROM_CRASH_SEED", "4711"))
+ROUNDS = 3
+SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
+PARTITIONS = 2
+
+
+class Load:
+    """A producer that notes what was acknowledged, and where."""
+
+    def __init__(self, topic):
+        self.topic = topic
+        self.acknowledged = {}
+        self.sent = 0
+
+    def note(self, error, message):
+        if error is None:
+            self.acknowledged[message.partition(), message.offset()] = message.value()
+
+    def run_until(self, process, count):
+        """Send until so many more are acknowledged; then kill the broker with others under way."""
+        producer = Producer(
+            {
+                "bootstrap.servers": process.bootstrap,
+                "acks": "all",
+                "linger.ms": 1,
+                "compression.type": random.Random(count).choice(["none", "lz4", "zstd"]),
+                "batch.num.messages": 50,
+                "message.timeout.ms": 20000,
+                "log_level": 0,
+            }
+        )
+        goal = len(self.acknowledged) + count
+        while len(self.acknowledged) < goal:
+            self.sent += 1
+            producer.produce(
+                self.topic,
+                b"%d" % self.sent,
+                partition=self.sent % PARTITIONS,
+                on_delivery=self.note,
+            )
+            producer.poll(0)
+            while len(producer) > 5000:
+                producer.poll(0.01)
+        process.kill()
+        producer.purge()
+        producer.flush(5)
+
+
+def read_all(process, topic):
+    """Everything that is served, by partition and offset, checked by the client's checksums."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": process.bootstrap,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "check.crcs": True,
+        }
+    )
+    places = [TopicPartition(topic, n, 0) for n in range(PARTITIONS)]
+    missing = sum(consumer.get_watermark_offsets(each, timeout=20)[1] for each in places)
+    consumer.assign(places)
+    found = {}
+    while len(found) < missing:
+        batch = consumer.consume(10000, 20)
+        assert batch, f"{missing - len(found)} records are not served"
+        for each in batch:
+            assert each.error() is None, each.error()
+            found[each.partition(), each.offset()] = each.value()
+    consumer.close()
+    return found
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize("flush", [1, 2**63 - 1], ids=["every batch flushed", "never flushed"])
+def test_what_was_acknowledged_outlives_a_kill(broker_process, flush):
+    dice = random.Random(SEED if not SOAK_SECONDS else time.time_ns())
+    process = broker_process()
+    admin = AdminClient({"bootstrap.servers": process.bootstrap})
+    config = {"flush.messages": str(flush), "segment.bytes": "1048576"}
+    admin.create_topics([NewTopic("crash", PARTITIONS, 1, config=config)])["crash"].result()
+    load, rounds, end = Load("crash"), 0, time.monotonic() + SOAK_SECONDS / 2
+    while rounds < ROUNDS or time.monotonic() < end:
+        load.run_until(process, dice.randint(1, 20000))
+        process.start()
+        found = read_all(process, "crash")
+        lost = {place for place in load.acknowledged if place not in found}
+        assert not lost, f"seed {SEED}: {len(lost)} acknowledged records are gone"
+        wrong = [p for p, value in load.acknowledged.items() if found[p] != value]
+        assert not wrong, f"seed {SEED}: {len(wrong)} records are not what was sent"
+        rounds += 1
+    process.stop()
+
+
+def test_a_clean_stop_answers_and_leaves_its_marker(broker_process):
+    process = broker_process()
+    producer = Producer({"bootstrap.servers": process.bootstrap})
+    producer.produce("kept", b"value")
+    assert producer.flush(20) == 0
+    assert process.end(signal.SIGTERM) == 0
+    assert (process.directory / ".kafka_cleanshutdown").exists()
+    process.start()
+    assert process.end(signal.SIGINT) == 0
+
+
+def test_a_second_process_is_kept_out(broker_process):
+    first = broker_process()
+    with pytest.raises(AssertionError, match="lock"):
+        broker_process(log_dirs=first.directory)

@@ -1,0 +1,206 @@
+"""Apache Kafka's own tools, as its users call them. Each costs a second, so each does much.
+
+Rows: TOP-01 to TOP-12, PRO-01, CON-01, DSK, MON.
+"""
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests import nodes
+from tests.conformance.clients import CODECS, Confluent, Sent
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+@pytest.fixture
+def tool(strom, kafka_tool):
+    """Runs a tool against the broker; its output. A failure shows both of its outputs."""
+
+    def run(name, *arguments, text="", fails=False):
+        done = kafka_tool(name, "--bootstrap-server", strom.bootstrap, *arguments, text=text)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + (done.stderr if fails else "")
+
+    return run
+
+
+def together(*calls):
+    """Run calls side by side: what a tool does first is to wait for its JVM."""
+    with ThreadPoolExecutor(2) as pool:
+        return [future.result() for future in [pool.submit(*call) for call in calls]]
+
+
+def test_kafka_topics(tool, name):
+    topics = "kafka-topics", "--topic", name
+    created = tool(*topics, "--create", "--partitions", 3, "--config", "retention.ms=4711")
+    assert f"Created topic {name}." in created
+    listed, described, again = together(
+        (tool, "kafka-topics", "--list"),
+        (tool, *topics, "--describe"),
+        (lambda: tool(*topics, "--create", fails=True),),
+    )
+    assert name in listed.splitlines()
+    assert "PartitionCount: 3" in described
+    assert "ReplicationFactor: 1" in described
+    assert "retention.ms=4711" in described
+    assert re.search(r"Partition: 2\s+Leader: 1\s+Replicas: 1\s+Isr: 1", described)
+    assert f"Topic '{name}' already exists." in again
+    tool(*topics, "--alter", "--partitions", 5)
+    fewer, described = together(
+        (lambda: tool(*topics, "--alter", "--partitions", 4, fails=True),),
+        (tool, *topics, "--describe"),
+    )
+    assert "would not be an increase" in fewer
+    assert "PartitionCount: 5" in described
+    tool(*topics, "--delete")
+    gone = tool(*topics, "--describe", fails=True)
+    assert "does not exist as expected" in gone
+
+
+def test_the_consoles_send_and_read_every_codec(strom, tool, topic):
+    for codec in CODECS:
+        Confluent.send(strom.bootstrap, topic, [Sent(b"c", codec.encode())], codec)
+    for codec in CODECS:
+        properties = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+        sending = "kafka-console-producer", "--topic", topic, "--compression-codec", codec
+        tool(*sending, *properties, text=f"j:{codec}\nj:{codec} again\n")
+    count = 3 * len(CODECS)
+    whole, part = together(
+        (tool, *reading(topic, "earliest", count), "--formatter-property", "print.key=true"),
+        (tool, *reading(topic, 7, 2), "--formatter-property", "print.offset=true"),
+    )
+    java = [line for codec in CODECS for line in (f"j\t{codec}", f"j\t{codec} again")]
+    assert whole.splitlines() == [f"c\t{codec}" for codec in CODECS] + java
+    assert part.splitlines() == ["Offset:7\tgzip", "Offset:8\tgzip again"]
+    found = Confluent.read(strom.bootstrap, topic, count)
+    assert [each.value.decode() for each in found] == [
+        line.partition("\t")[2] for line in whole.splitlines()
+    ]
+
+
+def reading(topic, offset, count):
+    """A console consumer without a group."""
+    where = "--topic", topic, "--partition", 0, "--offset", offset
+    return "kafka-console-consumer", *where, "--max-messages", count, "--timeout-ms", 20000
+
+
+def test_kafka_configs(tool, topic):
+    on_topic = "kafka-configs", "--entity-type", "topics", "--entity-name", topic
+    on_all = "kafka-configs", "--entity-type", "brokers", "--entity-default"
+    done = tool(
+        *on_topic, "--alter", "--add-config", "retention.ms=99,cleanup.policy=[compact,delete]"
+    )
+    assert f"Completed updating config for topic {topic}." in done
+    told, bad, cluster, node = together(
+        (tool, *on_topic, "--describe"),
+        (lambda: tool(*on_topic, "--alter", "--add-config", "retention.ms=soon", fails=True),),
+        (tool, *on_all, "--alter", "--add-config", "log.cleaner.threads=1"),
+        (
+            tool,
+            "kafka-configs",
+            "--entity-type",
+            "brokers",
+            "--entity-name",
+            "1",
+            "--describe",
+            "--all",
+        ),
+    )
+    assert "retention.ms=99 sensitive=false" in told
+    assert "cleanup.policy=compact,delete" in told
+    assert "Invalid value soon for configuration retention.ms: Not a number of type LONG" in bad
+    assert "Completed updating default config for brokers" in cluster
+    assert "log.segment.bytes=1073741824" in node
+    tool(*on_all, "--alter", "--delete-config", "log.cleaner.threads")
+
+
+def test_offsets_and_deletion_of_records(strom, tool, topic, tmp_path):
+    Confluent.send(strom.bootstrap, topic, [Sent(None, b"%d" % n) for n in range(30)], "none")
+    asked = {"partitions": [{"topic": topic, "partition": 0, "offset": 12}], "version": 1}
+    (tmp_path / "cut.json").write_text(json.dumps(asked))
+    cut = tool("kafka-delete-records", "--offset-json-file", tmp_path / "cut.json")
+    assert f"partition: {topic}-0\tlow_watermark: 12" in cut
+    latest, earliest = together(
+        (tool, "kafka-get-offsets", "--topic", topic),
+        (tool, "kafka-get-offsets", "--topic", topic, "--time", "earliest"),
+    )
+    assert latest.strip() == f"{topic}:0:30"
+    assert earliest.strip() == f"{topic}:0:12"
+
+
+def test_what_the_node_tells_about_itself(strom, tool):
+    features, status, replication, cluster, versions, directories = together(
+        (tool, "kafka-features", "describe"),
+        (tool, "kafka-metadata-quorum", "describe", "--status"),
+        (tool, "kafka-metadata-quorum", "describe", "--replication"),
+        (nodes.kafka_tool, "kafka-cluster", "cluster-id", "--bootstrap-server", strom.bootstrap),
+        (tool, "kafka-broker-api-versions"),
+        (tool, "kafka-log-dirs", "--describe"),
+    )
+    assert re.search(r"Feature: metadata\.version\s.*FinalizedVersionLevel: 4\.3", features)
+    assert re.search(r"LeaderId:\s+1\b", status)
+    assert re.search(r"MaxFollowerLag:\s+0\b", status)
+    assert re.search(r"^1\s.*Leader", replication, re.MULTILINE)
+    assert re.fullmatch(r"Cluster ID: \S{22}\s*", cluster.stdout)
+    assert "Produce(0): 0 to 13 [usable: 13]" in versions
+    assert "Fetch(1): 4 to 18 [usable: 18]" in versions
+    (line,) = (line for line in directories.splitlines() if line.startswith("{"))
+    (broker,) = json.loads(line)["brokers"]
+    assert broker["broker"] == 1
+    assert all(each["error"] is None for each in broker["logDirs"])
+
+
+def test_the_producer_performance_tool(tool, topic):
+    done = tool(
+        "kafka-producer-perf-test",
+        *("--topic", topic, "--num-records", 20000, "--record-size", 100, "--throughput", -1),
+    )
+    assert "20000 records sent" in done
+    assert tool("kafka-get-offsets", "--topic", topic).strip() == f"{topic}:0:20000"
+
+
+def test_the_dump_tool_reads_our_files(strom_only, make_topic, kafka_tool):
+    """Segments with every codec, their indexes, and the log of the metadata."""
+    topic = make_topic(segment_bytes=1048576, index_interval_bytes=1024)
+    for codec in CODECS:
+        records = [Sent(b"k", b"%09d" % n * 50, (("h", b"v"),)) for n in range(1500)]
+        Confluent.send(strom_only.bootstrap, topic, records, codec)
+    files = sorted((strom_only.directory / f"{topic}-0").iterdir())
+    segments = [str(each) for each in files if each.suffix == ".log"]
+    indexes = [str(each) for each in files if each.suffix in {".index", ".timeindex"}]
+    assert len(segments) > 2
+    metadata = strom_only.directory / "__cluster_metadata-0" / "00000000000000000000.log"
+    dump = kafka_tool, "kafka-dump-log", "--files"
+    data, sane, verified, cluster = together(
+        (*dump, ",".join(segments), "--deep-iteration"),
+        (*dump, ",".join(indexes), "--index-sanity-check"),
+        (*dump, ",".join(indexes), "--verify-index-only"),
+        (*dump, str(metadata), "--cluster-metadata-decoder"),
+    )
+    for done in (data, sane, verified, cluster):
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+        assert not re.search(r"Found|mismatch|corrupt|Exception|out of order", done.stdout)
+    assert data.stdout.count("isvalid: true") == data.stdout.count("baseOffset: ")
+    assert len(re.findall(r"^\| offset: ", data.stdout, re.MULTILINE)) == 1500 * len(CODECS)
+    assert sane.stdout.count("passed sanity check") == len(indexes)
+    assert '"type":"TOPIC_RECORD"' in cluster.stdout
+    assert topic in cluster.stdout
+
+
+@pytest.mark.timeout(180)
+def test_strom_serves_a_directory_that_kafka_wrote(kafka_tool, broker_process):
+    peer = nodes.KafkaProcess(nodes.new_directory("kafka")).start()
+    try:
+        for codec in CODECS:
+            Confluent.send(peer.bootstrap, "given", [Sent(b"k", codec.encode())], codec)
+        peer.stop()
+        process = broker_process(log_dirs=peer.directory)
+        found = Confluent.read(process.bootstrap, "given", len(CODECS))
+        assert [each.value.decode() for each in found] == list(CODECS)
+        Confluent.send(process.bootstrap, "given", [Sent(b"k", b"more")], "none")
+        process.stop()
+    finally:
+        peer.remove()
