@@ -5,8 +5,8 @@
                    └──session lost───────┘            unregister: from any state
 
 A broker that comes back under the epoch of its clean stop has lost nothing: what it led it leads
-on. Any other return is a fall: it leads nothing until it is let serve again, and then under new
-leader epochs, so that clients look for what may be missing.
+on. Any other return is a fall: others take over what they can lead, and the rest it leads
+under new leader epochs, so that clients look for what may be missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,7 +90,8 @@ def register_broker(
     )
     has_fallen = before is not None and not is_same and before.epoch != registration.previous_epoch
     after = applied(image, record)
-    changes = elections(after, is_live(after), record.broker_id) if has_fallen else ()
+    fallen = frozenset((record.broker_id,)) if has_fallen else frozenset()
+    changes = elections(after, is_live(after), record.broker_id, fallen=fallen) if fallen else ()
     return Decision((record, *changes), epoch)
 
 

@@ -103,6 +103,13 @@ class Image(NamedTuple):
         topic = self.topics_by_name.get(topic_name)
         return None if topic is None else topic.partitions.get(index)
 
+    def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
+        """Return the partition's replicas on brokers that do not serve."""
+        brokers = self.brokers
+        return tuple(
+            each for each in partition.replicas if each not in brokers or brokers[each].fenced
+        )
+
     def config(self, resource: Resource) -> Map[str, str]:
         """Return what is set for the resource itself."""
         return self.configs.get(resource, _NOTHING_SET)

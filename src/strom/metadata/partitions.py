@@ -63,8 +63,8 @@ def elect(
 ) -> PartitionChange | None:
     """Return what must change so that a live replica leads; None if nothing must.
 
-    Those who have `fallen` may have lost what they had: who leads anew gets a new epoch, so that
-    clients notice, also if nobody else can lead.
+    Those who have `fallen` may have lost some of what they had. What nobody else can lead they
+    keep, but under a new epoch, so that clients look for what may be missing.
     """
     partition = topic.partitions[index]
     serving = [
@@ -74,6 +74,8 @@ def elect(
     ]
     isr = tuple(each for each in partition.isr if each in serving) or partition.isr[:1]
     leader = _next_leader(partition, isr, serving)
+    if leader == NO_LEADER and partition.leader in fallen:
+        leader = partition.leader
     must_lead_anew = leader != partition.leader or leader in fallen
     if not must_lead_anew and isr == partition.isr:
         return None
