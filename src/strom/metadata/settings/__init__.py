@@ -5,7 +5,7 @@
     loaded.settings.log_config({"retention.ms": "1000"})
 
 Names, types, defaults and refusals are Apache Kafka 4.3's. The definitions lie in the modules named
-after their subject; `catalogue` has them all by name. `changes` and `describe` serve the requests
+after their subject; `catalogue` has them all by name. `rules` and `describe` serve the requests
 that change and describe settings, and are imported by those who need them.
 """
 

@@ -107,8 +107,8 @@ def require_single_node(settings: BrokerSettings) -> None:
     """Refuse a role in a cluster that this node cannot play."""
     if settings.roles != {"broker", "controller"}:
         raise SettingsError(
-            f"process.roles={','.join(settings.roles)} is half a node: set process.roles=broker,controller, "
-            "or leave it out"
+            f"process.roles={','.join(settings.roles)} is half a node: "
+            "set process.roles=broker,controller, or leave it out"
         )
     voters = settings.items("controller.quorum.voters")
     ids = [int(each.partition("@")[0]) for each in voters]
