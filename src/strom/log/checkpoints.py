@@ -67,6 +67,8 @@ def read_lines(data: bytes) -> list[str]:
     if not data:
         # Kafka creates the file before it first has something to write.
         return []
+    if not data.endswith(b"\n"):
+        raise DamagedCheckpointError("The last line is torn")
     try:
         version, count, *lines = data.decode().splitlines()
         expected = int(count)

@@ -115,6 +115,8 @@ class TimeIndex:
             offsets.pop()
         if not _ascends(times) or not _ascends(offsets, strictly=False):
             raise DamagedIndexError
+        if times and (times[0] < 0 or offsets[0] < 0):
+            raise DamagedIndexError
         index.times, index.offsets, index.written = times, offsets, len(times)
         return index
 

@@ -22,11 +22,12 @@ from strom.log.disk import File
 from strom.log.files import OpenFiles
 from strom.log.producers import Marker, Origin, read_marker
 from strom.log.recovery import Known, Loader
-from strom.log.segment import Segment
+from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
 from strom.log.times import TimedOffset, find_latest, find_time
 from strom.records.batch import (
     CODEC_MASK,
+    HEADER_SIZE,
     PREFIX_SIZE,
     Buffer,
     Header,
@@ -37,7 +38,7 @@ from strom.records.batch import (
 )
 from strom.records.compression import CODECS_BY_NAME
 from strom.records.record import read_batch
-from strom.records.validate import check_batch, check_field
+from strom.records.validate import check_batch, check_field, check_size, recompress
 from strom.wire.errors import ErrorCode, KafkaError
 
 
@@ -115,21 +116,23 @@ class Log(SegmentedLog):
         *,
         leader_epoch: int,
         now_ms: int,
+        header: Header | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> Appended:
         """Check the one batch, give it the next offsets and write it; all or nothing.
 
-        The batch is changed in place: its offset, its leader's epoch, perhaps its time.
+        The batch is changed in place: its offset, its leader's epoch, perhaps its time. Who has
+        read the header with `check_field` already passes it on.
         """
         limits = self._limits
         marker = None
         if origin is Origin.CLIENT:
-            header = check_field(batch)
+            header = header or check_field(batch)
             if header.length + PREFIX_SIZE != len(batch):
                 # What follows is no whole batch; Kafka cuts it off too.
                 batch = batch[: header.length + PREFIX_SIZE]
-            check_batch(header, batch, limits, now_ms)
+            header = check_batch(header, batch, limits, now_ms)
         else:
             header = read_batch(batch)
             marker = read_marker(header, batch)
@@ -156,11 +159,7 @@ class Log(SegmentedLog):
         last_offset = base_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
         self._write(batch, last_offset, max_timestamp, now_ms, (leader_epoch, base_offset))
-        segment = self._active
-        position = segment.size_bytes
-        interval = self._config.index_interval_bytes
-        segment.note_batch(last_offset, max_timestamp, position, interval)
-        segment.advance(position, len(batch))
+        self._active.extend(last_offset, max_timestamp, len(batch))
         self.end_offset = last_offset + 1
         return last_offset
 
@@ -210,9 +209,8 @@ class Log(SegmentedLog):
         self._write(
             batches, last.last_offset, newest, now_ms, (first.leader_epoch, first.base_offset)
         )
-        interval = self._config.index_interval_bytes
         for header, batch in group:
-            self._active.note(header, self._active.size_bytes, interval)
+            self._active.extend(header.last_offset, header.max_timestamp, len(batch))
             self.end_offset = header.last_offset + 1
             self.epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
@@ -231,7 +229,8 @@ class Log(SegmentedLog):
             raise self._storage_error(self.failed)
         try:
             if self._is_roll_due(len(batch), last_offset, max_timestamp, now_ms):
-                self.roll(now_ms)
+                # A follower may be given offsets that are far behind the end.
+                self.roll(now_ms, max(self.end_offset, last_offset - RELATIVE_MAX))
             if epoch[0] > self.epochs.latest:
                 self.epochs.assign(*epoch)
             self._active.write(batch)
@@ -285,7 +284,18 @@ class Log(SegmentedLog):
     def needs_recompression(self, batch: Buffer) -> bool:
         """Whether the topic wants another codec than the producer used."""
         wanted = self._config.compression_type
-        return wanted != "producer" and batch[22] & CODEC_MASK != CODECS_BY_NAME[wanted]
+        if wanted == "producer" or len(batch) < HEADER_SIZE:
+            return False
+        return batch[22] & CODEC_MASK != CODECS_BY_NAME[wanted]
+
+    def recompress(self, batch: Buffer) -> bytearray:
+        """Return the batch in the topic's codec; it may take long, so a thread may call it."""
+        # What is too large as it came is refused, however small it could be made.
+        check_size(read_prefix(batch)[1], self._limits)
+        config = self._config
+        levels = {"gzip": config.gzip_level, "lz4": config.lz4_level, "zstd": config.zstd_level}
+        wanted = config.compression_type
+        return recompress(batch, CODECS_BY_NAME[wanted], levels.get(wanted))
 
     # Reading.
 

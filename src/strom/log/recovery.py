@@ -8,7 +8,7 @@ sync only. Behind it anything can be: missing, torn, zeros, the right length wit
 batches without earlier ones. So the segment with the recovery point and all after it are read,
 batch by batch:
 
-    whole, checksum right, offsets ascending    kept; indexes, producers and epochs follow from it
+    whole, checksum right, no gap in front      kept; indexes, producers and epochs follow from it
     anything else                               the log ends here: the rest of the segment is cut
                                                 off, and later segments are removed
 
@@ -78,6 +78,7 @@ class Loader:
         self._segments: list[Segment] = []
         self._snapshots: list[int] = []
         self._cut_bytes = 0
+        self._recovery_point = 0
 
     def load(self, known: Known, now_ms: int) -> Loaded:
         """Return the log; nothing of a segment's data is read if the stop was clean."""
@@ -119,6 +120,7 @@ class Loader:
                 continue
             if suffix == "log":
                 segment = Segment(self._files, self._directory, int(base), listed[name], now_ms)
+                segment.interval_bytes = self._config.index_interval_bytes
                 self._segments.append(segment)
             elif suffix == "snapshot":
                 self._snapshots.append(int(base))
@@ -176,12 +178,16 @@ class Loader:
     def _recover(self, known: Known, *, rebuild_epochs: bool) -> Loaded:
         segments = self._segments
         bases = [segment.base_offset for segment in segments]
+        self._recovery_point = known.recovery_point
         first = max(0, bisect_right(bases, known.recovery_point) - 1)
         if rebuild_epochs:
             self._rebuild_epochs(segments[:first])
         end_offset = bases[first]
         producers = self._replayed_to(end_offset)
         for number, segment in enumerate(segments[first:], first):
+            if number > first and not self._may_follow(end_offset, segment.base_offset):
+                self._remove_from(number)
+                break
             start = max(end_offset, segment.base_offset)
             whole, end_offset = self._recover_segment(segment, start, producers)
             if not whole:
@@ -210,14 +216,14 @@ class Loader:
         segment.begin_indexes()
         segment.clear_aborted()
         for position, header, batch in walk(segment.file(), 0, found_bytes):
-            if not _is_valid(segment, header, batch, next_offset):
+            if not self._is_valid(segment, header, batch, next_offset):
                 break
             try:
                 marker = read_marker(header, batch)
             except KafkaError:
                 break
             next_offset = header.last_offset + 1
-            segment.note(header, position, self._config.index_interval_bytes)
+            segment.note(header, position)
             valid_bytes = position + header.size_bytes
             self.epochs.note(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
@@ -231,6 +237,23 @@ class Loader:
         segment.write_indexes()
         return valid_bytes == found_bytes, next_offset
 
+    def _is_valid(
+        self, segment: Segment, header: Header, batch: memoryview, next_offset: int
+    ) -> bool:
+        return (
+            self._may_follow(next_offset, header.base_offset)
+            and segment.can_hold(header.last_offset)
+            and header.crc == compute_crc(batch)
+        )
+
+    def _may_follow(self, next_offset: int, base_offset: int) -> bool:
+        """Whether a batch may begin at the second offset where the first one is expected."""
+        if base_offset <= next_offset:
+            return base_offset == next_offset
+        # Compaction leaves gaps. Otherwise one behind the recovery point is what a crash has
+        # lost of the log, and what follows it would be served out of turn.
+        return self._config.cleanup_compact or next_offset < self._recovery_point
+
     def _remove_from(self, number: int) -> None:
         for segment in self._segments[number:]:
             self._cut_bytes += segment.size_bytes
@@ -243,14 +266,6 @@ class Loader:
         for _, header, _ in walk(segment.file(), start, segment.size_bytes):
             end_offset = header.last_offset + 1
         return end_offset
-
-
-def _is_valid(segment: Segment, header: Header, batch: memoryview, next_offset: int) -> bool:
-    return (
-        header.base_offset >= next_offset
-        and segment.can_hold(header.last_offset)
-        and header.crc == compute_crc(batch)
-    )
 
 
 def replay(

@@ -24,7 +24,7 @@ from strom.log.index import (
     OffsetIndex,
     TimeIndex,
 )
-from strom.records.batch import HEADER_SIZE, Header, read_header
+from strom.records.batch import HEADER_SIZE, PREFIX_SIZE, Header, read_header
 
 LOG = ".log"
 INDEX = ".index"
@@ -61,6 +61,7 @@ class Segment:
         "bytes_since_entry",
         "created_ms",
         "directory",
+        "interval_bytes",
         "is_active",
         "is_torn",
         "jitter_ms",
@@ -78,6 +79,8 @@ class Segment:
         self.base_offset = base_offset
         self.size_bytes = size_bytes
         self.created_ms = created_ms
+        #: After so many bytes the next batch is indexed.
+        self.interval_bytes = 4096
         self.jitter_ms = 0
         self.is_active = False
         #: Behind the valid part there may be bytes of a failed write that could not be cut off.
@@ -160,25 +163,30 @@ class Segment:
         try:
             offsets = OffsetIndex.read(disk.read(self.path(INDEX)), self.size_bytes)
             times = TimeIndex.read(disk.read(self.path(TIME_INDEX)))
-            if not times:
-                # Even a segment that is too small for an index has its last entry of time.
-                raise DamagedIndexError  # noqa: TRY301
-        except (FileNotFoundError, DamagedIndexError):
+            self.set_indexes(offsets, times)
+            self.max_time_ms, relative = times.last()
+            self.max_time_offset = self.base_offset + relative
+            self._check_last_time()
+        except (FileNotFoundError, DamagedIndexError, DamagedSegmentError):
             self.rebuild_indexes()
-            return
-        self.set_indexes(offsets, times)
-        self.max_time_ms, relative = times.last()
-        self.max_time_offset = self.base_offset + relative
+
+    def _check_last_time(self) -> None:
+        """Refuse a time index whose last entry is not of the batch that it names."""
+        # Even a segment that is too small for an index has its last entry of time.
+        position = self._search(self.max_time_offset)
+        header = read_header(self.file().read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+        if header.max_timestamp != self.max_time_ms:
+            raise DamagedIndexError
 
     def set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         """Take these for the segment's indexes."""
         self._offset_index, self._time_index = offsets, times
 
-    def rebuild_indexes(self, interval_bytes: int = 4096) -> None:
+    def rebuild_indexes(self) -> None:
         """Compute the indexes from the batches, and write them."""
         self.begin_indexes()
         for position, header, _ in walk(self.file(), 0, self.size_bytes):
-            self.note(header, position, interval_bytes)
+            self.note(header, position)
         self.finish_times()
         self.write_indexes()
 
@@ -207,7 +215,7 @@ class Segment:
         )
 
     def write(self, batch: memoryview) -> None:
-        """Put the bytes behind the valid part; they belong to it once `note` was called.
+        """Put the bytes behind the valid part; they belong to it once `extend` was called.
 
         If that fails, what was written of them is cut off before the error is raised. If even
         the cutting fails, it is that error, and the segment must not be written to again.
@@ -224,26 +232,23 @@ class Segment:
             self.is_torn = False
             raise
 
-    def note(self, header: Header, position: int, interval_bytes: int) -> None:
+    def note(self, header: Header, position: int) -> None:
         """Take a batch at the position into account, whose offsets are already right."""
-        base_offset, length, *_ = header
-        last_offset = base_offset + header.last_offset_delta
-        self.note_batch(last_offset, header.max_timestamp, position, interval_bytes)
-        self.advance(position, length + 12)
+        last_offset = header.base_offset + header.last_offset_delta
+        self._note(last_offset, header.max_timestamp, position, header.length + PREFIX_SIZE)
 
-    def note_batch(
-        self, last_offset: int, max_timestamp: int, position: int, interval_bytes: int
-    ) -> None:
-        """Remember the batch's time; index it if the last entry is far enough behind."""
+    def extend(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
+        """Make the batch that was just written part of the segment."""
+        position = self.size_bytes
+        self._note(last_offset, max_timestamp, position, size_bytes)
+        self.size_bytes = position + size_bytes
+
+    def _note(self, last_offset: int, max_timestamp: int, position: int, size_bytes: int) -> None:
         if max_timestamp > self.max_time_ms:
             self.max_time_ms = max_timestamp
             self.max_time_offset = last_offset
-        if self.bytes_since_entry > interval_bytes:
+        if self.bytes_since_entry > self.interval_bytes:
             self._add_entries(last_offset - self.base_offset, position)
-
-    def advance(self, position: int, size_bytes: int) -> None:
-        """Make the bytes from the position on part of the segment."""
-        self.size_bytes = max(self.size_bytes, position + size_bytes)
         self.bytes_since_entry += size_bytes
 
     def _add_entries(self, relative_offset: int, position: int) -> None:

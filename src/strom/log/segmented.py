@@ -112,6 +112,8 @@ class SegmentedLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        if self.segments:
+            self._active.interval_bytes = config.index_interval_bytes
         self._limits = Limits(
             f"{self.name[0]}-{self.name[1]}",
             config.message_bytes_max,
@@ -137,32 +139,37 @@ class SegmentedLog:
 
     # Rolling.
 
-    def roll(self, now_ms: int) -> None:
-        """Leave the active segment and begin a new one at the end of the log."""
+    def roll(self, now_ms: int, base_offset: int | None = None) -> None:
+        """Leave the active segment and begin a new one, at the end of the log or behind it."""
+        base_offset = self.end_offset if base_offset is None else base_offset
         left = self._active
-        if left.size_bytes == 0 and left.base_offset == self.end_offset:
+        if left.size_bytes == 0 and left.base_offset == base_offset:
             return
         left.finish_times()
         left.write_indexes()
         if self._config.preallocate:
             left.cut(left.size_bytes)
         self.take_snapshot()
-        self._add_segment(self.end_offset, now_ms)
+        self._add_segment(base_offset, now_ms)
         left.is_active = False
         self._activate()
+        if left.size_bytes == 0:
+            remove_segment(self._files.disk, left)
+            self.segments.remove(left)
 
     def _add_segment(self, base_offset: int, now_ms: int) -> None:
         config = self._config
         segment = Segment(self._files, self.directory, base_offset, 0, now_ms)
+        segment.interval_bytes = config.index_interval_bytes
         segment.create(config.segment_bytes if config.preallocate else 0)
         self.segments.append(segment)
-        self.end_offset = max(self.end_offset, base_offset)
         self._unsynced_names = True
         self._is_touched = True
 
     def _activate(self) -> None:
         segment = self._active = self.segments[-1]
         segment.is_active = True
+        segment.interval_bytes = self._config.index_interval_bytes
         self._written_back = segment.size_bytes
         jitter_ms = min(self._config.segment_jitter_ms, self._config.segment_ms)
         segment.jitter_ms = self._files.rng.randrange(jitter_ms) if jitter_ms > 0 else 0
@@ -395,6 +402,13 @@ class SegmentedLog:
             self._is_touched = False
         for segment in self.segments:
             segment.close()
+
+    def abandon(self, directory: str) -> None:
+        """Give the files back as they are, and the directory a name under which it can go."""
+        for segment in self.segments:
+            segment.close()
+        self._files.disk.rename(self.directory, directory)
+        self.directory = directory
 
     def rename_to(self, directory: str) -> None:
         """Give the log's directory another name, and go on in it."""

@@ -1,0 +1,188 @@
+"""After a crash the last segment can be anything; what is served is right all the same."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strom.log.config import LogConfig
+from strom.testing.disk import FakeDisk
+from tests.log.making import NOW, PATH, append, new_disk, open_log, values_of
+
+ONE_SEGMENT = LogConfig(index_interval_bytes=100)
+NAME = f"{PATH}/{0:020d}"
+
+
+def written(count: int = 12) -> tuple[FakeDisk, list[int]]:
+    """Return a disk with a log, and where its batches end."""
+    disk = new_disk()
+    log = open_log(disk, ONE_SEGMENT)
+    ends = [0]
+    for number in range(count):
+        append(log, b"%d" % number, b"x" * number, at=NOW + number * 7, epoch=number // 5)
+        ends.append(log.size_bytes)
+    log.close()
+    return disk, ends
+
+
+def recovered(disk: FakeDisk, recovery_point: int = 0):
+    return open_log(disk, ONE_SEGMENT, clean=False, recovery_point=recovery_point)
+
+
+def whole_batches(ends: list[int], position: int) -> int:
+    return sum(end <= position for end in ends) - 1
+
+
+def test_every_truncation_point_keeps_the_whole_batches():
+    disk, ends = written()
+    content = disk.read(NAME + ".log")
+    for position in range(len(content) + 1):
+        disk.write(NAME + ".log", content[:position])
+        log = recovered(disk)
+        count = whole_batches(ends, position)
+        assert log.end_offset == count * 2
+        assert log.size_bytes == ends[count]
+        assert log.cut_bytes == position - ends[count]
+        assert [offset for offset, _ in values_of(log)] == list(range(count * 2))
+
+
+def test_a_tail_of_zeros_is_cut_off():
+    disk, ends = written()
+    content = disk.read(NAME + ".log")
+    for position in (0, 30, ends[3], ends[5] + 12, ends[5] + 61, ends[5] + 64, ends[-1]):
+        disk.write(NAME + ".log", content[:position] + bytes(4000))
+        assert recovered(disk).end_offset == whole_batches(ends, position) * 2
+
+
+def test_any_flipped_bit_cuts_the_log_there_and_never_later():
+    disk, ends = written()
+    content = disk.read(NAME + ".log")
+    for position in range(0, len(content), 3):
+        disk.write(NAME + ".log", content)
+        disk.corrupt(NAME + ".log", position, 1 << position % 8)
+        log = recovered(disk)
+        in_batch = position - ends[whole_batches(ends, position)]
+        # The leader's epoch stands in front of what the checksum covers, and nothing tells it.
+        if not 12 <= in_batch < 16:
+            assert log.end_offset == whole_batches(ends, position) * 2
+        for offset, value in values_of(log):
+            number = offset // 2
+            assert value == (b"x" * number if offset % 2 else b"%d" % number)
+
+
+@settings(max_examples=150, deadline=None)
+@given(tail=st.binary(max_size=200), keep=st.integers(0, 2000))
+def test_no_bytes_whatever_behind_the_batches_do_harm(tail, keep):
+    disk, ends = written(6)
+    content = disk.read(NAME + ".log")[:keep]
+    disk.write(NAME + ".log", content + tail)
+    log = recovered(disk)
+    assert log.end_offset >= whole_batches(ends, min(keep, ends[-1])) * 2
+    assert len(values_of(log)) == log.end_offset
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"\0" * 800, b"\xff" * 16, b"abc", bytes([0, 0, 0, 5, 0, 0, 0, 3]) * 2],
+)
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_missing_and_stale_indexes_are_built_anew(suffix, content, clean):
+    disk, _ = written()
+    expected = disk.read(NAME + suffix)
+    if content is None:
+        disk.remove(NAME + suffix)
+    else:
+        disk.write(NAME + suffix, content)
+    log = open_log(disk, ONE_SEGMENT, clean=clean, recovery_point=24)
+    for offset in range(24):
+        assert values_of(log, offset)[0][0] == offset
+        assert log.offset_for_time(NOW + offset // 2 * 7, 24).offset == offset // 2 * 2
+    # Too few entries are no error: a look-up then walks a little further.
+    if content not in (b"", b"abc", b"\0" * 800) or not clean:
+        assert disk.read(NAME + suffix) == expected
+
+
+def test_an_index_that_points_between_batches_is_found_out():
+    disk, _ = written()
+    stale = bytearray(disk.read(NAME + ".index"))
+    stale[15] += 1
+    disk.write(NAME + ".index", bytes(stale))
+    log = open_log(disk, ONE_SEGMENT, clean=True, recovery_point=24)
+    assert [offset for offset, _ in values_of(log)] == list(range(24))
+
+
+def test_a_clean_index_is_the_one_that_recovery_builds():
+    disk, _ = written(40)
+    before = {suffix: disk.read(NAME + suffix) for suffix in (".index", ".timeindex")}
+    assert len(before[".index"]) > 80
+    recovered(disk)
+    assert before == {suffix: disk.read(NAME + suffix) for suffix in before}
+
+
+def test_segments_behind_a_damaged_one_are_removed():
+    disk = new_disk()
+    log = open_log(disk)
+    for number in range(60):
+        append(log, b"%d" % number, b"x" * 20)
+    log.close()
+    second = log.segments[1]
+    disk.corrupt(second.path(".log"), second.size_bytes // 2)
+    recovered_log = open_log(disk, clean=False, recovery_point=second.base_offset)
+    assert len(recovered_log.segments) == 2
+    assert recovered_log.end_offset < log.segments[2].base_offset
+    assert f"{log.segments[2].base_offset:020d}.log" not in dict(disk.scan(PATH))
+
+
+def test_segments_in_front_of_the_recovery_point_are_not_read():
+    disk = new_disk()
+    log = open_log(disk)
+    for number in range(60):
+        append(log, b"%d" % number, b"x" * 20)
+    log.close()
+    first, second = log.segments[:2]
+    disk.corrupt(first.path(".log"), 200)
+    recovered_log = open_log(disk, clean=False, recovery_point=second.base_offset)
+    assert recovered_log.end_offset == 120
+    assert len(recovered_log.segments) == len(log.segments)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"0\n", b"0\n2\n0 0\n", b"1\n0\n", b"\xff\0", b"0\n1\nx y\n"]
+)
+def test_damaged_epochs_are_found_again_in_the_batches(content):
+    disk = new_disk()
+    log = open_log(disk)
+    for number in range(60):
+        append(log, b"%d" % number, b"x" * 20, epoch=number // 7)
+    log.close()
+    disk.write(f"{PATH}/leader-epoch-checkpoint", content)
+    again = open_log(disk, clean=False, recovery_point=120)
+    assert again.epochs.entries == log.epochs.entries
+
+
+def test_a_damaged_snapshot_is_as_good_as_none():
+    disk, _ = written()
+    path = f"{PATH}/{24:020d}.snapshot"
+    disk.corrupt(path, 3)
+    assert open_log(disk, ONE_SEGMENT, recovery_point=24).end_offset == 24
+    assert recovered(disk, 24).end_offset == 24
+
+
+def test_what_an_interrupted_removal_left_goes_at_the_next_start():
+    disk, _ = written()
+    for name in ("0.log.deleted", "1.log.cleaned", "2.index.tmp", f"{99:020d}.index"):
+        disk.write(f"{PATH}/{name}", b"left")
+    open_log(disk, ONE_SEGMENT, recovery_point=24)
+    assert {name.partition(".")[0] for name, _ in disk.scan(PATH)} == {
+        f"{0:020d}",
+        f"{24:020d}",
+        "leader-epoch-checkpoint",
+    }
+
+
+def test_a_start_offset_behind_the_recovered_end_begins_anew_there():
+    disk, ends = written()
+    disk.write(NAME + ".log", disk.read(NAME + ".log")[: ends[3]])
+    log = open_log(disk, ONE_SEGMENT, clean=False, recovery_point=0, start_offset=20)
+    assert (log.start_offset, log.end_offset) == (20, 20)
+    assert append(log, b"new").base_offset == 20
