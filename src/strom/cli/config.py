@@ -152,14 +152,14 @@ def described(entry: "ConfigEntry") -> dict[str, object]:
 class SetOptions(EntityOptions):
     """What to set."""
 
-    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE…", show_default=False)]
+    settings: Annotated[list[str], typer.Argument(metavar="KEY=VALUE", show_default=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsetOptions(EntityOptions):
     """What to set back."""
 
-    names: Annotated[list[str], typer.Argument(metavar="KEY…", show_default=False)]
+    names: Annotated[list[str], typer.Argument(metavar="KEY", show_default=False)]
 
 
 @app.command(

@@ -23,7 +23,7 @@ from strom.cli.format import (
     compile_format,
     write_json,
 )
-from strom.cli.options import ClientOptions, examples, taking
+from strom.cli.options import ClientOptions, Topics, examples, taking
 from strom.cli.span import Bounds, Kind, Point, offset_of, read_point
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Place = tuple[str, int]
 class ConsumeOptions(ClientOptions):
     """What to read, from where to where, and how to show it."""
 
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
+    topics: Topics
     partition: Annotated[
         list[int], typer.Option("--partition", "-p", min=0, help="Only this one; repeatable.")
     ] = field(default_factory=list)

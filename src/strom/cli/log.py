@@ -24,7 +24,7 @@ METADATA_LOG = "__cluster_metadata-0"
 #: Files that a dump of a directory shows; the others it names are text, for a text viewer.
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 
-Paths = Annotated[list[Path], typer.Argument(metavar="PATH…", show_default=False)]
+Paths = Annotated[list[Path], typer.Argument(metavar="PATH", show_default=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

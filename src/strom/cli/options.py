@@ -13,12 +13,26 @@ from typing import Annotated, TypeVar, get_type_hints
 
 import typer
 
+from strom.cli.completion import topic_names
 from strom.cli.failure import Failure, report
 from strom.cli.lean import Command, Option
 
 OptionsType = TypeVar("OptionsType")
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+Topic = Annotated[
+    str, typer.Argument(metavar="TOPIC", show_default=False, autocompletion=topic_names)
+]
+Topics = Annotated[
+    list[str], typer.Argument(metavar="TOPIC", show_default=False, autocompletion=topic_names)
+]
+OptionalTopics = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TOPIC", show_default=False, autocompletion=topic_names, help="Default: all."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import typer
 from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.latency import Latencies
-from strom.cli.options import ReportOptions, examples, noun, taking
+from strom.cli.options import ReportOptions, Topic, examples, noun, taking
 from strom.cli.output import console
 from strom.cli.produce import Acks, Codec
 
@@ -40,7 +40,7 @@ PROBE = struct.Struct(">QQ")
 class LoadOptions(ReportOptions):
     """The load that all measurements share."""
 
-    topic: Annotated[str, typer.Argument(show_default=False)]
+    topic: Topic
     size: Annotated[int, typer.Option("--size", "-s", min=16, help="Bytes of a record.")] = 1024
     acks: Annotated[Acks, typer.Option("--acks", "-a")] = Acks.all
 
@@ -231,7 +231,7 @@ def print_result(records: int, size_bytes: int, seconds: float, **more: float) -
 class ConsumeOptions(ReportOptions):
     """How much to read."""
 
-    topic: Annotated[str, typer.Argument(show_default=False)]
+    topic: Topic
     records: Annotated[
         int | None, typer.Option("--records", "-n", min=1, help="Default: all there are.")
     ] = None

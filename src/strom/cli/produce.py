@@ -20,7 +20,7 @@ import typer
 
 from strom.cli import client
 from strom.cli.failure import ENDED_BY_SIGNAL, USED_WRONGLY, Failure
-from strom.cli.options import ReportOptions, examples, taking
+from strom.cli.options import ReportOptions, Topic, examples, taking
 from strom.cli.output import console
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ class Acks(StrEnum):
 class ProduceOptions(ReportOptions):
     """What to send, where to, and how carefully."""
 
-    topic: Annotated[str, typer.Argument(show_default=False)]
+    topic: Topic
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[VALUE…]", show_default=False, help="Default: lines of input."),
+        typer.Argument(metavar="VALUE", show_default=False, help="Default: lines of input."),
     ] = None
     key: Annotated[str | None, typer.Option("--key", "-k", help="Key of every record.")] = None
     key_separator: Annotated[

@@ -27,7 +27,7 @@ class DirectoryOptions:
     """Which directories: named, or those of a broker's settings."""
 
     directories: Annotated[
-        list[Path] | None, typer.Argument(metavar="[DIRECTORY…]", show_default=False)
+        list[Path] | None, typer.Argument(metavar="DIRECTORY", show_default=False)
     ] = None
     config: Annotated[
         Path | None,

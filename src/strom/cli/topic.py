@@ -1,14 +1,14 @@
 """`strom topic`: create, list, describe, alter, delete topics; work out how large one must be."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strom.cli import client, sizing
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import ReportOptions, examples, noun, taking
+from strom.cli.options import OptionalTopics, ReportOptions, Topic, Topics, examples, noun, taking
 from strom.cli.output import print_json, print_table
 from strom.cli.quantity import read_size, size_text
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 app = noun("Create, list, describe, alter and delete topics.")
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC…", show_default=False)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateOptions(ReportOptions):
     """What a new topic is to be like."""
 
-    topics: Names
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
     partitions: Annotated[
         int | None,
         typer.Option("--partitions", "-n", min=1, help="Default: the broker's num.partitions."),
@@ -138,14 +136,33 @@ def copies(topic: object) -> int:
 class DescribeOptions(ReportOptions):
     """Which topics to describe."""
 
-    topics: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TOPIC…]", show_default=False, help="Default: all."),
-    ] = None
+    topics: OptionalTopics = None
     under_replicated: Annotated[
         bool,
         typer.Option("--under-replicated-partitions", help="Only partitions that lack a copy."),
     ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedPartition:
+    """Who keeps a partition, by broker id."""
+
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """All that is said about one topic."""
+
+    name: str
+    id: str
+    partition_count: int
+    replication_factor: int
+    configs: dict[str, str]
+    partitions: list[DescribedPartition]
 
 
 @app.command(epilog=examples("strom topic describe flugdaten", "strom topic describe --json"))
@@ -160,37 +177,39 @@ def describe(options: DescribeOptions) -> None:
     names = options.topics or sorted(known)
     described = [described_topic(admin, name, options) for name in names]
     if options.json:
-        print_json(described)
+        print_json([asdict(each) for each in described])
         return
     for topic in described:
         print_description(topic)
+    if options.topics and sys.stdout.isatty():
+        print_offsets(admin, described)
 
 
-def described_topic(admin: "AdminClient", name: str, options: DescribeOptions) -> dict[str, object]:
+def described_topic(admin: "AdminClient", name: str, options: DescribeOptions) -> Described:
     """Return all that is said about one topic."""
     from confluent_kafka import TopicCollection
 
     with client.refusals():
         (future,) = admin.describe_topics(TopicCollection([name])).values()
         topic: TopicDescription = future.result()
-    partitions = [
-        {
-            "partition": each.id,
-            "leader": each.leader.id if each.leader is not None else None,
-            "replicas": [node.id for node in each.replicas],
-            "isr": [node.id for node in each.isr],
-        }
-        for each in topic.partitions
-        if not options.under_replicated or len(each.isr) < len(each.replicas)
-    ]
-    return {
-        "name": name,
-        "id": str(topic.topic_id),
-        "partition_count": len(topic.partitions),
-        "replication_factor": max((len(each.replicas) for each in topic.partitions), default=0),
-        "configs": overridden(admin, name),
-        "partitions": partitions,
-    }
+    return Described(
+        name=name,
+        # librdkafka writes ids in the other alphabet of base64 than Kafka's own tools.
+        id=str(topic.topic_id).replace("+", "-").replace("/", "_"),
+        partition_count=len(topic.partitions),
+        replication_factor=max((len(each.replicas) for each in topic.partitions), default=0),
+        configs=overridden(admin, name),
+        partitions=[
+            DescribedPartition(
+                each.id,
+                None if each.leader is None else each.leader.id,
+                [node.id for node in each.replicas],
+                [node.id for node in each.isr],
+            )
+            for each in topic.partitions
+            if not options.under_replicated or len(each.isr) < len(each.replicas)
+        ],
+    )
 
 
 def overridden(admin: "AdminClient", topic: str) -> dict[str, str]:
@@ -209,36 +228,56 @@ def overridden(admin: "AdminClient", topic: str) -> dict[str, str]:
     return {name: entry.value for name, entry in sorted(entries.items()) if entry.source == wanted}
 
 
-def print_description(topic: dict[str, object]) -> None:
+def print_description(topic: Described) -> None:
     """Print a topic as Kafka's own tool does."""
-    configs = topic["configs"]
-    partitions = topic["partitions"]
-    assert isinstance(configs, dict)
-    assert isinstance(partitions, list)
     print(
-        f"Topic: {topic['name']}",
-        f"TopicId: {topic['id']}",
-        f"PartitionCount: {topic['partition_count']}",
-        f"ReplicationFactor: {topic['replication_factor']}",
-        f"Configs: {','.join(f'{key}={value}' for key, value in configs.items())}",
+        f"Topic: {topic.name}",
+        f"TopicId: {topic.id}",
+        f"PartitionCount: {topic.partition_count}",
+        f"ReplicationFactor: {topic.replication_factor}",
+        f"Configs: {','.join(f'{key}={value}' for key, value in topic.configs.items())}",
         sep="\t",
     )
-    for each in partitions:
+    for each in topic.partitions:
         print(
-            f"\tTopic: {topic['name']}",
-            f"Partition: {each['partition']}",
-            f"Leader: {'none' if each['leader'] is None else each['leader']}",
-            f"Replicas: {','.join(map(str, each['replicas']))}",
-            f"Isr: {','.join(map(str, each['isr']))}",
+            f"\tTopic: {topic.name}",
+            f"Partition: {each.partition}",
+            f"Leader: {'none' if each.leader is None else each.leader}",
+            f"Replicas: {','.join(map(str, each.replicas))}",
+            f"Isr: {','.join(map(str, each.isr))}",
             sep="\t",
         )
+
+
+def print_offsets(admin: "AdminClient", described: list[Described]) -> None:
+    """Print a table of what each partition holds."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    places = [(topic.name, each.partition) for topic in described for each in topic.partitions]
+    asked = [TopicPartition(*place) for place in places]
+    with client.refusals():
+        starts, ends = (
+            admin.list_offsets(dict.fromkeys(asked, spec))
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        )
+        rows = [
+            (
+                *place,
+                start := starts[key].result().offset,
+                end := ends[key].result().offset,
+                end - start,
+            )
+            for place, key in zip(places, asked, strict=True)
+        ]
+    print_table(("Topic", "Partition#", "Start offset#", "End offset#", "Offsets#"), rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterOptions(ReportOptions):
     """What a topic is to become."""
 
-    topic: Annotated[str, typer.Argument(show_default=False)]
+    topic: Topic
     partitions: Annotated[
         int, typer.Option("--partitions", "-n", min=1, help="The new number; only more, not fewer.")
     ]
@@ -265,7 +304,7 @@ def alter(options: AlterOptions) -> None:
 class DeleteOptions(ReportOptions):
     """Which topics to delete."""
 
-    topics: Names
+    topics: Topics
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="Say nothing if it is not there.")
     ] = False
