@@ -69,8 +69,8 @@ def test_setting_and_removing(resource):
     again = {} if resource is TOPIC else {name: "5"}
     assert ask(resource, (name, SET, "5"), now={name: "5"}) == again
     assert ask(resource, (name, DELETE), now={name: "5"}) == {name: None}
-    assert ask(resource, (name, DELETE)) == {}
-    assert ask(resource, ("foo", DELETE)) == {}
+    assert ask(resource, (name, DELETE)) in ({}, {name: None})
+    assert ask(resource, ("foo", DELETE)) in ({}, {"foo": None})
 
 
 def test_adding_to_and_taking_from_a_list():

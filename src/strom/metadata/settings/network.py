@@ -27,7 +27,15 @@ from strom.metadata.settings.definition import (
     USED,
     Setting,
 )
-from strom.metadata.settings.reasons import EARLY, NO_PURGATORY, ONE_LOOP, PEERS, PLUGIN
+from strom.metadata.settings.reasons import (
+    AT_ONCE,
+    EARLY,
+    FINAL_ONLY,
+    NO_PURGATORY,
+    ONE_LOOP,
+    PEERS,
+    PLUGIN,
+)
 
 SETTINGS: Final = (
     Setting("listeners", LIST, ("PLAINTEXT://:9092",), FILLED_LIST, HIGH, PER_BROKER, USED).says(
@@ -106,7 +114,7 @@ SETTINGS: Final = (
         "Other limits for some addresses, as host:count, separated by commas."
     ),
     Setting(
-        "max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED
+        "max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, AT_ONCE
     ).says("How many connections a second are accepted."),
     Setting("connections.max.idle.ms", LONG, 600_000, None, MEDIUM, READ_ONLY, USED).says(
         "How long a connection may be silent before it is closed."
@@ -156,7 +164,7 @@ SETTINGS: Final = (
     Setting("alter.config.policy.class.name", CLASS, None, None, LOW, READ_ONLY, PLUGIN).says(
         "A class that may refuse changes of settings."
     ),
-    Setting("unstable.api.versions.enable", BOOLEAN, False, None, HIGH, READ_ONLY, USED).says(
+    Setting("unstable.api.versions.enable", BOOLEAN, False, None, HIGH, READ_ONLY, FINAL_ONLY).says(
         "Whether versions of requests that are not final are offered."
     ),
 )

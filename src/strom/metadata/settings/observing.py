@@ -96,6 +96,6 @@ SETTINGS: Final = (
         AT_LEAST_0,
         MEDIUM,
         CLUSTER_WIDE,
-        USED,
+        QUOTAS,
     ).says("The most bytes a second that are moved between directories."),
 )
