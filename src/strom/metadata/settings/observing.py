@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from strom.metadata.settings.checks import ANY_LIST, AT_LEAST_0, AT_LEAST_1
+from strom.metadata.settings.checks import ANY_LIST, AT_LEAST_0, AT_LEAST_1, Range
 from strom.metadata.settings.definition import (
     CLASS,
     CLUSTER_WIDE,
@@ -20,6 +20,9 @@ from strom.metadata.settings.definition import (
 from strom.metadata.settings.reasons import JAVA_METRICS, PLUGIN, QUOTAS
 
 SETTINGS: Final = (
+    Setting("strom.http.port", INT, -1, Range(-1, 65_535), MEDIUM, READ_ONLY, USED).says(
+        "The port of /metrics and /healthz; 0 picks a free one, -1 serves neither. Strom's own."
+    ),
     Setting(
         "metric.reporters",
         LIST,
@@ -96,6 +99,6 @@ SETTINGS: Final = (
         AT_LEAST_0,
         MEDIUM,
         CLUSTER_WIDE,
-        QUOTAS,
+        USED,
     ).says("The most bytes a second that are moved between directories."),
 )
