@@ -362,6 +362,17 @@ def test_recompressed_batch_may_be_too_large():
     assert caught.value.code == TOO_LARGE
 
 
+def test_recompression_does_not_make_a_broken_batch_good():
+    for at in range(21, len(GOOD)):
+        with pytest.raises(KafkaError) as caught:
+            recompress(poked(at, ">B", GOOD[at] ^ 1), Codec.GZIP)
+        assert caught.value.code == CORRUPT
+
+
+def test_recompression_leaves_out_what_follows_the_batch():
+    assert recompress(GOOD + b"more", Codec.NONE) == GOOD
+
+
 def test_bomb_is_not_recompressed():
     bomb = write_batch([Record(0, NOW, b"k", bytes(3_000_000))], codec=Codec.ZSTD)
     with pytest.raises(KafkaError) as caught:

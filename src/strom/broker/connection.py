@@ -78,6 +78,7 @@ class Connection:
         "_view",
         "active_ms",
         "address",
+        "came_to",
         "client_id",
         "client_software",
         "closed",
@@ -85,7 +86,9 @@ class Connection:
         "listener",
     )
 
-    def __init__(self, server: Server, listener: str, address: tuple[str, int]) -> None:
+    def __init__(
+        self, server: Server, listener: str, address: tuple[str, int], came_to: str
+    ) -> None:
         self._server = server
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
@@ -98,6 +101,8 @@ class Connection:
         self.link: Link | None = None
         self.listener = listener
         self.address = address
+        #: The address of ours that the client connected to.
+        self.came_to = came_to
         self.client_id = ""
         self.client_software = ("unknown", "unknown")
         self.active_ms = server.now_ms()

@@ -7,19 +7,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from strom.metadata.topic_decisions import Defaults
+
 if TYPE_CHECKING:
     from strom.broker.connection import Connection
     from strom.broker.host import Host
     from strom.broker.metrics import Metrics
+    from strom.broker.moves import Moves
     from strom.broker.producer_ids import ProducerIds
     from strom.broker.publisher import Publisher
     from strom.broker.quorum import Quorum
     from strom.broker.replicas import Replicas
     from strom.broker.sessions import FetchSessions
+    from strom.broker.telemetry import Telemetry
     from strom.metadata.controller import Controller
-    from strom.metadata.image import Image
+    from strom.metadata.image import Broker, Image
     from strom.metadata.records import Record
-    from strom.metadata.settings import BrokerSettings
+    from strom.metadata.settings.values import BrokerSettings
     from strom.replicated.runtime import Runtime
     from strom.wire.codec import RequestHeader
 
@@ -58,6 +62,8 @@ class Parts:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     metrics: Metrics
+    moves: Moves
+    telemetry: Telemetry
     #: Key, lowest and highest version of every API served.
     api_versions: tuple[tuple[int, int, int], ...] = ()
     #: By listener name: what this broker tells its clients to connect to.
@@ -98,6 +104,25 @@ class Context:
     def now_ms(self) -> int:
         """The time of day."""
         return self.parts.host.now_ms()
+
+    @property
+    def topic_defaults(self) -> Defaults:
+        """What a topic gets that does not ask for anything else."""
+        settings = self.parts.settings
+        return Defaults(
+            settings.number("num.partitions"), settings.number("default.replication.factor")
+        )
+
+    def endpoint_of(self, broker: Broker) -> Endpoint | None:
+        """Return where a client of this listener reaches a broker."""
+        if broker.id == self.parts.node_id:
+            endpoint = self.parts.endpoints[self.connection.listener]
+            # Nobody said what to advertise: the address that the client came to works for it.
+            return endpoint if endpoint.host else endpoint._replace(host=self.connection.came_to)
+        for each in broker.endpoints:
+            if each.name == self.connection.listener:
+                return Endpoint(each.host, each.port)
+        return None
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """Return the name of the topic with this id, if there is one."""

@@ -17,7 +17,7 @@ import errno
 import os
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol, cast
 
 from strom.wire.fetch import Part, Slice
@@ -76,7 +76,7 @@ class Link:
         self,
         connected: socket.socket,
         owner: Owner,
-        start_task: Callable[[Awaitable[None]], object],
+        start_task: Callable[[Coroutine[None, None, None]], object],
         *,
         zero_copy: bool = HAS_SENDFILE,
     ) -> None:

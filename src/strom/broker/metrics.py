@@ -52,7 +52,7 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: dict[str, RequestCount] = {}
         self._gauges: list[Gauge] = []
-        self._sources: list[Callable[[], Iterator["Metric"]]] = []
+        self._sources: list[Callable[[], Iterator[Metric]]] = []
         self.accepted_connections = 0
         self.failed_requests = 0
         self.fetched_bytes = 0

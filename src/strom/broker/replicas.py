@@ -13,16 +13,20 @@ maps below change on the loop only.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
 from strom.broker.host import Host
+from strom.log.config import LogConfig
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.metadata import image as cluster
-from strom.metadata.image import Delta, Image
+from strom.metadata.delta import Delta
+from strom.metadata.image import Image
 from strom.metadata.settings.values import BrokerSettings
+from strom.replication.mover import longest
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -42,6 +46,14 @@ class Opened(NamedTuple):
     log: Log
     topic_id: UUID
     high_watermark: int
+
+
+class Noted(NamedTuple):
+    """What the checkpoints of a directory say of its logs; read once, for thousands of them."""
+
+    recovery_points: dict[TopicPartition, int]
+    start_offsets: dict[TopicPartition, int]
+    high_watermarks: dict[TopicPartition, int]
 
 
 class Replicas:
@@ -64,6 +76,8 @@ class Replicas:
         self._places: dict[TopicPartition, LogDirectory] = {}
         #: Assigned to this broker, but in a directory that failed.
         self._offline: set[TopicPartition] = set()
+        #: Copies that an earlier run has left unfinished, to be gone on with after the start.
+        self.futures: list[tuple[FoundPartition, LogDirectory]] = []
         #: Directories that failed since the controller was last told.
         self.news = asyncio.Event()
 
@@ -103,6 +117,10 @@ class Replicas:
         """Return the directory that holds the partition's log."""
         return self._places[partition.topic, partition.index]
 
+    def relocate(self, partition: Partition, directory: LogDirectory) -> None:
+        """Take notice that the partition's log is in another directory now."""
+        self._places[partition.topic, partition.index] = directory
+
     @property
     def online_directories(self) -> list[LogDirectory]:
         """The directories that can be used."""
@@ -125,31 +143,77 @@ class Replicas:
 
     def _open_all(self, image: Image, settings: BrokerSettings) -> list[Opened]:
         """Open everything, in a thread: nobody else uses these logs yet."""
-        opened = []
-        for directory in self.online_directories:
-            recovery_points = directory.recovery_points()
-            start_offsets = directory.start_offsets()
-            high_watermarks = directory.high_watermarks()
-            for found in directory.list_partitions():
-                if found.is_future or not self._is_ours(found, image):
-                    self._set_aside(directory, found)
+        opened: dict[TopicPartition, list[Opened]] = {}
+        held = [(each, self._find(each, image)) for each in self.online_directories]
+        current = {name_of(each) for _, found in held for each in found if not each.is_future}
+        for directory, found in held:
+            noted = Noted(
+                directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
+            )
+            for each in found:
+                name = name_of(each)
+                if each.is_future and (name in current or not self._is_complete()):
+                    self.futures.append((each, directory))
                     continue
-                name = (found.topic, found.index)
-                opened_log = Log.open(
-                    self.files,
-                    found.directory,
-                    settings.log_config(image.config((TOPIC_RESOURCE, found.topic))),
-                    name=name,
-                    clean=directory.was_clean and name in recovery_points,
-                    recovery_point=recovery_points.get(name, 0),
-                    start_offset=start_offsets.get(name, 0),
-                    now_ms=self._host.now_ms(),
+                place = self._promoted(directory, each)
+                config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic)))
+                topic_id = image.topics_by_name[each.topic].id
+                opened_log = self._open(place, config, noted, was_clean=directory.was_clean)
+                opened.setdefault(name, []).append(
+                    Opened(directory, opened_log, topic_id, noted.high_watermarks.get(name, 0))
                 )
-                if opened_log.cut_bytes:
-                    log.warning("Cut %d bytes off %s-%d", opened_log.cut_bytes, *name)
-                topic_id = image.topics_by_name[found.topic].id
-                opened.append(Opened(directory, opened_log, topic_id, high_watermarks.get(name, 0)))
+        return [self._longest(each) for each in opened.values()]
+
+    def _find(self, directory: LogDirectory, image: Image) -> list[FoundPartition]:
+        """Return the partitions in a directory that are ours; put the others aside."""
+        ours = []
+        for found in directory.list_partitions():
+            if self._is_ours(found, image):
+                ours.append(found)
+            else:
+                self._set_aside(directory, found)
+        return ours
+
+    def _is_complete(self) -> bool:
+        return len(self.online_directories) == len(self.directories)
+
+    def _promoted(self, directory: LogDirectory, found: FoundPartition) -> FoundPartition:
+        """Let a copy be the partition if there is nothing else left of it."""
+        if not found.is_future:
+            return found
+        path = directory.partition_path(found.topic, found.index)
+        self._host.disk.rename(found.directory, path)
+        return replace(found, directory=path, is_future=False)
+
+    def _open(
+        self, found: FoundPartition, config: LogConfig, noted: Noted, *, was_clean: bool
+    ) -> Log:
+        name = name_of(found)
+        opened = Log.open(
+            self.files,
+            found.directory,
+            config,
+            name=name,
+            clean=was_clean and name in noted.recovery_points,
+            recovery_point=noted.recovery_points.get(name, 0),
+            start_offset=noted.start_offsets.get(name, 0),
+            now_ms=self._host.now_ms(),
+        )
+        if opened.cut_bytes:
+            log.warning("Cut %d bytes off %s-%d", opened.cut_bytes, *name)
         return opened
+
+    def _longest(self, opened: list[Opened]) -> Opened:
+        """Keep one of the logs that a move left under one name when the broker went down."""
+        if len(opened) == 1:
+            return opened[0]
+        kept = longest([each.log for each in opened])
+        for each in opened:
+            if each.log is not kept:
+                path = each.directory.deleted_path(*each.log.name, self._host.new_id().hex)
+                log.warning("%s was being moved: %s is kept", each.log.directory, kept.directory)
+                each.log.abandon(path)
+        return next(each for each in opened if each.log is kept)
 
     def _is_ours(self, found: FoundPartition, image: Image) -> bool:
         topic = image.topics_by_name.get(found.topic)
@@ -195,9 +259,9 @@ class Replicas:
                 created.append((change.topic, change.index, after))
         await self._drop_all(dropped, settings)
         await self._create_all(created, image, settings)
-        for resource_type, name in delta.configs:
+        for resource_type, topic in delta.configs:
             if resource_type == TOPIC_RESOURCE:
-                for partition in list(self._partitions.get(name, {}).values()):
+                for partition in list(self._partitions.get(topic, {}).values()):
                     self._configure(partition, image, settings)
 
     def reconfigure(self, image: Image, settings: BrokerSettings) -> None:
@@ -352,13 +416,20 @@ class Replicas:
 
     async def _flush_once(self, partition: Partition) -> None:
         partition.flushing = asyncio.get_running_loop().create_future()
+        # The partition may move to another log meanwhile, of which this proves nothing.
+        flushed = partition.log
         try:
-            flush = partition.log.begin_flush()
+            flush = flushed.begin_flush()
             await self._host.offload(flush.run)
-            partition.log.end_flush(flush, self._host.now_ms())
+            flushed.end_flush(flush, self._host.now_ms())
         except OSError as error:
-            partition.log.failed = error
+            flushed.failed = error
             self.check(partition)
         finally:
             partition.flushing.set_result(None)
             partition.flushing = None
+
+
+def name_of(found: FoundPartition) -> TopicPartition:
+    """Return which partition a directory holds."""
+    return found.topic, found.index

@@ -19,6 +19,8 @@ from strom.broker.connection import Connection
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import HAS_SENDFILE, Link
+from strom.metadata.settings.listeners import connection_limits
+from strom.metadata.settings.values import BrokerSettings
 
 log = logging.getLogger("strom.network")
 
@@ -27,6 +29,8 @@ ACCEPTS_AT_ONCE = 64
 #: Out of file descriptors: how long to leave the queue of newcomers alone.
 ACCEPT_PAUSE_SECONDS = 0.1
 NO_LIMIT = -1
+#: How an IPv4 address looks on a socket that takes both families.
+IPV4_MAPPED = "::ffff:"
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -85,7 +89,7 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._sockets: dict[socket.socket, str] = {}
         self._accepting = False
-        self._memory = RequestMemory(parts.settings["queued.max.request.bytes"])
+        self._memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
         self.reserve = self._memory.reserve
         self.release = self._memory.release
         self.connections: set[Connection] = set()
@@ -95,8 +99,7 @@ class Server:
     @property
     def request_bytes_max(self) -> int:
         """How large a frame may be."""
-        size: int = self._parts.settings["socket.request.max.bytes"]
-        return size
+        return self._parts.settings.number("socket.request.max.bytes")
 
     def bind(self, addresses: list[Address]) -> dict[str, int]:
         """Bind every listener; return the port of each. Nobody is let in before `accept`."""
@@ -144,7 +147,7 @@ class Server:
 
     def close_idle(self) -> None:
         """Close the connections that have been idle for too long."""
-        idle_max_ms = self._parts.settings["connections.max.idle.ms"]
+        idle_max_ms = self._parts.settings.number("connections.max.idle.ms")
         oldest_ms = self.now_ms() - idle_max_ms
         for connection in list(self.connections):
             if connection.active_ms < oldest_ms and connection.is_idle:
@@ -152,8 +155,7 @@ class Server:
 
     @property
     def _connections_max(self) -> int:
-        limit: int = self._parts.settings["max.connections"]
-        return limit
+        return self._parts.settings.number("max.connections")
 
     def _on_newcomers(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -174,7 +176,7 @@ class Server:
             self._welcome(accepted, self._sockets[listening], address)
 
     def _welcome(self, accepted: socket.socket, listener: str, address: Any) -> None:  # noqa: ANN401
-        host = str(address[0])
+        host = str(address[0]).removeprefix(IPV4_MAPPED)
         if self._by_address[host] >= self._per_address_max(host):
             log.warning("Refused a connection from %s: max.connections.per.ip is reached", host)
             accepted.close()
@@ -182,7 +184,8 @@ class Server:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connection = Connection(self, listener, (host, address[1]))
+        came_to = str(accepted.getsockname()[0]).removeprefix(IPV4_MAPPED)
+        connection = Connection(self, listener, (host, address[1]), came_to)
         connection.link = Link(accepted, connection, self.start_task, zero_copy=self._zero_copy)
         self.connections.add(connection)
         self._by_address[host] += 1
@@ -191,15 +194,10 @@ class Server:
 
     def _per_address_max(self, host: str) -> int:
         settings = self._parts.settings
-        for override in settings["max.connections.per.ip.overrides"].split(","):
-            name, _, limit = override.strip().rpartition(":")
-            if name == host:
-                return int(limit)
-        limit_of_all: int = settings["max.connections.per.ip"]
-        return limit_of_all
+        return connection_limits(settings).get(host, settings.number("max.connections.per.ip"))
 
 
-def listen(address: Address, settings: Any) -> socket.socket:  # noqa: ANN401
+def listen(address: Address, settings: BrokerSettings) -> socket.socket:
     """Return a socket that listens at the address, on both families if no host is given."""
     host, port = address.host, address.port
     dual = not host and socket.has_dualstack_ipv6()
@@ -217,11 +215,11 @@ def listen(address: Address, settings: Any) -> socket.socket:  # noqa: ANN401
             (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
             (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
         ):
-            if settings[name] > 0:
-                listening.setsockopt(socket.SOL_SOCKET, option, settings[name])
+            if settings.number(name) > 0:
+                listening.setsockopt(socket.SOL_SOCKET, option, settings.number(name))
         listening.setblocking(False)
         listening.bind((host, port))
-        listening.listen(settings["socket.listen.backlog.size"])
+        listening.listen(settings.number("socket.listen.backlog.size"))
     except OSError:
         listening.close()
         raise

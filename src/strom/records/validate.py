@@ -31,7 +31,7 @@ from strom.records.batch import (
     read_prefix,
 )
 from strom.records.compression import CODEC_NAMES, DECOMPRESSED_BYTES_MAX, Codec, compress
-from strom.records.record import Record, read_payload, read_records, seal
+from strom.records.record import Record, read_batch, read_payload, read_records, seal
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: `message.timestamp.before.max.ms` of a topic that takes records of any age.
@@ -155,11 +155,7 @@ def check_batch(header: Header, batch: WritableBuffer, limits: Limits, now_ms: i
     if header.length + PREFIX_SIZE > limits.batch_bytes_max:
         check_size(header.size_bytes, limits)
     if header.crc != compute_crc(batch):
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record is corrupt (stored crc = {header.crc}, computed crc = {compute_crc(batch)}) "
-            f"in topic partition {limits.partition}.",
-        )
+        raise _corrupt(header, batch, f"topic partition {limits.partition}")
     attributes = header.attributes
     count = header.record_count
     if (
@@ -180,6 +176,14 @@ def check_batch(header: Header, batch: WritableBuffer, limits: Limits, now_ms: i
     ):
         return _check_times(header, batch, limits, now_ms)
     return header
+
+
+def _corrupt(header: Header, batch: Buffer, where: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"Record is corrupt (stored crc = {header.crc}, computed crc = {compute_crc(batch)}) "
+        f"in {where}.",
+    )
 
 
 def check_size(size_bytes: int, limits: Limits) -> None:
@@ -315,9 +319,13 @@ def recompress(
 ) -> bytearray:
     """Return the batch with its records compressed anew; all else stays as it is.
 
-    The batch has been checked; its new size is to be checked against the topic's limit.
+    Its checksum is checked here, for the new one would fit whatever came in. The new size is to
+    be checked against the topic's limit.
     """
-    header = read_header(batch)
-    payload = read_payload(batch, header, size_bytes_max=size_bytes_max)
+    header = read_batch(batch)
+    whole = memoryview(batch)[: header.size_bytes]
+    if header.crc != compute_crc(whole):
+        raise _corrupt(header, whole, "a batch to be recompressed")
+    payload = read_payload(whole, header, size_bytes_max=size_bytes_max)
     attributes = (header.attributes & ~CODEC_MASK) | codec
     return seal(header._replace(attributes=attributes), compress(codec, payload, level))

@@ -147,11 +147,12 @@ class Move:
         for each in (log, future):
             if each.failed is not None:
                 raise each.failed
-        if future.end_offset < log.start_offset:
+        if future.end_offset < log.start_offset and future.end_offset < first_to_copy(log):
             # Retention was faster than we are: what has been copied is no longer wanted.
             future.truncate_fully_and_start_at(first_to_copy(log), self._now_ms())
         found = log.read(
-            future.end_offset,
+            # The first batch is copied whole, though it may begin before the first offset.
+            max(future.end_offset, log.start_offset),
             max_bytes=CHUNK_BYTES,
             end_offset=log.end_offset,
             whole_first=True,

@@ -20,6 +20,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from strom.broker.context import Context
+from strom.metadata.feature_decisions import SUPPORTED
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
@@ -81,11 +82,9 @@ def response(
     image = context.image
     lowest = 0 if context.version >= ZERO_LEVELS_FROM else 1
     supported = tuple(
-        answer.SupportedFeatureKey(
-            name=each.name, min_version=each.min_version, max_version=each.max_version
-        )
-        for each in context.parts.controller.supported_features
-        if each.min_version >= lowest
+        answer.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in sorted(SUPPORTED.items())
+        if low >= lowest
     )
     finalized = tuple(
         answer.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)

@@ -92,7 +92,7 @@ async def wait_and_answer(
 
 def read_all(request: FetchRequest, wanted: Iterable[Wanted], context: Context) -> Harvest:
     """Read every partition in turn until the answer is full."""
-    left = min(request.bytes_max, context.settings["fetch.max.bytes"])
+    left = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
     fetched: list[tuple[Wanted, FetchedPartition]] = []
     partitions: list[Partition] = []
     total, urgent = 0, False

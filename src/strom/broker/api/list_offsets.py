@@ -98,7 +98,7 @@ def find(partition: Partition, timestamp: int, isolation_level: int) -> Found:
     if timestamp == LATEST:
         return end_offset, NOWHERE, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return log.start_offset, NOWHERE, log.epochs.epoch_at(log.start_offset)
+        return log.start_offset, NOWHERE, log.epochs.epoch_of(log.start_offset)
     if timestamp == LARGEST_TIME:
         found = log.offset_of_max_time(end_offset)
     elif timestamp < 0:

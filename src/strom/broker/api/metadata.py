@@ -19,10 +19,13 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from strom.broker.context import Context
 from strom.metadata.image import Image, Topic
-from strom.metadata.topics import INTERNAL_TOPICS, check_name
+from strom.metadata.outcome import Refusal
+from strom.metadata.topic_decisions import NewTopic
+from strom.metadata.topics import INTERNAL_TOPICS, check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -97,12 +100,17 @@ async def create_and_answer(
     """Create the topics that are missing, then answer."""
     parts = context.parts
     try:
-        refused = await parts.runtime.execute(
-            parts.controller.auto_create_topics, missing, now_ms=context.now_ms
+        created = await parts.runtime.execute(
+            parts.controller.create_topics,
+            [NewTopic(name) for name in missing],
+            defaults=context.topic_defaults,
+            rng=parts.host.rng,
+            validate_only=False,
         )
         await parts.publisher.wait_published()
     except KafkaError as error:
-        refused = dict.fromkeys(missing, error.code)
+        return respond(request, context, dict.fromkeys(missing, error.code))
+    refused = {name: each.code for name, each in created.items() if isinstance(each, Refusal)}
     return respond(request, context, refused)
 
 
@@ -110,7 +118,7 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
     """List the topics that are asked for by a good name, are not there and may be created."""
     if not request.topics or not request.allow_auto_topic_creation:
         return []
-    if not context.settings["auto.create.topics.enable"]:
+    if not context.settings.flag("auto.create.topics.enable"):
         return []
     known = context.image.topics_by_name
     names = {each.name for each in request.topics if each.name}
@@ -120,7 +128,7 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
 def name_error(name: str) -> ErrorCode | None:
     """Return why a topic cannot have this name, if it cannot."""
     try:
-        check_name(name)
+        check_topic_name(name)
     except KafkaError as error:
         return error.code
     return None
@@ -185,9 +193,9 @@ def one(
 
 def absent(
     name: str | None,
-    topic_id: Any,
+    topic_id: UUID | None,
     code: ErrorCode,
-    operations: int,  # noqa: ANN401
+    operations: int,
 ) -> answer.MetadataResponseTopic:
     """Say why a topic is not described."""
     return answer.MetadataResponseTopic(

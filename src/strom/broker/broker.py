@@ -1,0 +1,396 @@
+"""A broker, put together by hand and in order: the place to see what there is.
+
+    directories ─▶ quorum ─▶ controller ─▶ listeners bound ─▶ registered ─▶ logs opened ─▶ serving
+
+A single node is a cluster of one: it is its own quorum's voter, leader and active controller,
+and it registers with that controller as any broker would.
+
+Every task that outlives a request is in the one TaskGroup of `run`. Stopping goes backwards:
+nobody new is let in, what is under way is answered, the logs are flushed, checkpoints and the
+mark of a clean stop are written.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from strom.broker import api
+from strom.broker.context import Endpoint, Parts
+from strom.broker.dispatch import Api, api_of
+from strom.broker.host import Host
+from strom.broker.housekeeping import Housekeeping
+from strom.broker.http import HttpServer
+from strom.broker.metrics import Metrics
+from strom.broker.moves import Moves
+from strom.broker.producer_ids import Block, ProducerIds
+from strom.broker.publisher import Publisher
+from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
+from strom.broker.replicas import Replicas
+from strom.broker.server import Address, Server
+from strom.broker.sessions import FetchSessions
+from strom.broker.startup import StartupError, open_directories
+from strom.broker.telemetry import Telemetry
+from strom.log.directory import LogDirectory
+from strom.metadata import records
+from strom.metadata.broker_decisions import Heartbeat, Registration
+from strom.metadata.controller import Controller
+from strom.metadata.feature_decisions import supported_features
+from strom.metadata.records import Record
+from strom.metadata.settings.load import Loaded
+from strom.metadata.settings.rules import SettingRules
+from strom.raft.voters import ReplicaKey
+from strom.replicated.runtime import Runtime
+from strom.replication.partition import Partition
+
+log = logging.getLogger("strom.broker")
+
+#: How long a stop waits for answers that are under way.
+DRAIN_SECONDS_MAX = 5.0
+DRAIN_CHECK_SECONDS = 0.01
+PLAINTEXT = 0
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+#: Hosts that stand for every address of this machine.
+WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class Broker:
+    """One node: broker and controller."""
+
+    def __init__(self, loaded: Loaded, host: Host) -> None:
+        self._loaded = loaded
+        self._host = host
+        self._node_id = loaded.settings.node_id
+        self._stopping = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self.bootstrap = ""
+        #: Where /metrics is, if it is served.
+        self.http_port: int | None = None
+        self.is_serving = False
+        self._epoch = -1
+        self.parts: Parts | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Ask for a clean stop; `run` returns when it is done."""
+        self._stopping.set()
+
+    async def run(self, *, on_ready: Callable[[], None]) -> None:
+        """Start, serve until `stop`, stop."""
+        directories = open_directories(self._host, self._loaded.settings)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                await self._run(directories, on_ready)
+                for task in list(self._background):
+                    task.cancel()
+        except BaseExceptionGroup as group:
+            raise first_cause(group) from group
+        finally:
+            for directory in directories:
+                directory.close(clean=False)
+
+    async def _run(self, directories: list[LogDirectory], on_ready: Callable[[], None]) -> None:
+        parts = self.parts = await self._assemble(directories)
+        server = Server(parts, apis := load_apis(), self.start_task)
+        parts.api_versions = tuple(
+            (each.key, each.versions[0], each.versions[-1]) for each in apis.values()
+        )
+        http = HttpServer(parts.metrics, lambda: self.is_serving)
+        housekeeping = Housekeeping(parts, server)
+        try:
+            self._bind(server, parts)
+            await self._serve_http(http)
+            epoch = await self._join(parts, directories)
+            housekeeping.start(self.start_task)
+            self.start_task(self._report_failures(parts, epoch))
+            self._add_gauges(parts, server)
+            server.accept()
+            self.is_serving = True
+            on_ready()
+            await self._stopping.wait()
+            self.is_serving = False
+            await self._drain(server, parts)
+        finally:
+            http.close()
+            server.close()
+        await self._close(parts, housekeeping, directories, epoch)
+
+    def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run the work until it ends, or the broker does."""
+        assert self._tasks is not None
+        task = self._tasks.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    # Start.
+
+    async def _assemble(self, directories: list[LogDirectory]) -> Parts:
+        """Build the parts around the metadata log, which is loaded and led from here on."""
+        host, settings = self._host, self._loaded.settings
+        metadata_directory = directories[0]
+        cluster_id = metadata_directory.meta.cluster_id
+        replicas = Replicas(host, self._node_id, directories, self.start_task)
+        quorum = Quorum.open(
+            metadata_directory.path,
+            ReplicaKey(self._node_id, metadata_directory.meta.directory_id),
+            self._quorum_config(),
+            Surroundings(replicas.files, host.now_ms, host.offload, host.rng),
+        )
+        rules = SettingRules(settings)
+        controller = Controller(
+            quorum.loaded_image, cluster_id=cluster_id, node_id=self._node_id, rules=rules
+        )
+        runtime: Runtime[Record] = Runtime(controller, quorum)
+        parts: Parts = Parts(
+            node_id=self._node_id,
+            cluster_id=cluster_id,
+            host=host,
+            settings=settings,
+            image=quorum.loaded_image,
+            replicas=replicas,
+            controller=controller,
+            runtime=runtime,
+            quorum=quorum,
+            publisher=Publisher(quorum, rules),
+            producer_ids=ProducerIds(self._take_producer_ids),
+            fetch_sessions=FetchSessions(
+                host.rng, settings.number("max.incremental.fetch.session.cache.slots")
+            ),
+            metrics=Metrics(),
+            telemetry=Telemetry(),
+            moves=Moves(
+                host,
+                replicas,
+                self.start_task,
+                lambda: parts.settings.number(MOVE_RATE),
+                self._note_moved,
+            ),
+        )
+        return parts
+
+    def _quorum_config(self) -> QuorumConfig:
+        settings = self._loaded.settings
+        return QuorumConfig(
+            segment_bytes=settings.number("metadata.log.segment.bytes"),
+            segment_ms=settings.number("metadata.log.segment.ms"),
+            snapshot_bytes=settings.number("metadata.log.max.record.bytes.between.snapshots"),
+            snapshot_interval_ms=settings.number("metadata.log.max.snapshot.interval.ms"),
+            retention_bytes=settings.number("metadata.max.retention.bytes"),
+        )
+
+    def _bind(self, server: Server, parts: Parts) -> None:
+        """Bind the listeners, so that what the broker registers is true."""
+        listeners = self._loaded.listeners
+        addresses = [Address(each.name, each.host, each.port) for each in listeners.broker]
+        try:
+            ports = server.bind(addresses)
+        except OSError as error:
+            where = ", ".join(str(each) for each in listeners.broker)
+            raise StartupError(
+                f"cannot listen at {where}: {error.strerror or error}; is another broker running "
+                "there? choose another port"
+            ) from error
+        for each in listeners.advertised:
+            port = each.port or ports[each.name]
+            parts.endpoints[each.name] = Endpoint("" if each.host in WILDCARDS else each.host, port)
+        first = listeners.broker[0]
+        reachable = "127.0.0.1" if first.host in WILDCARDS else first.host
+        self.bootstrap = f"{bracketed(reachable)}:{ports[first.name]}"
+
+    async def _serve_http(self, http: HttpServer) -> None:
+        port = self._loaded.settings.number("strom.http.port")
+        if port < 0:
+            return
+        try:
+            self.http_port = await http.start("127.0.0.1", port)
+        except OSError as error:
+            raise StartupError(
+                f"cannot serve metrics at port {port}: {error.strerror or error}; choose another "
+                "strom.http.port, or -1 for none"
+            ) from error
+
+    async def _join(self, parts: Parts, directories: list[LogDirectory]) -> int:
+        """Lead the quorum, register with it, and take up the partitions; return the epoch."""
+        quorum, runtime, controller = parts.quorum, parts.runtime, parts.controller
+        quorum.start()
+        self.start_task(quorum.run())
+        bootstrap = read_bootstrap(parts.replicas.files, directories[0].path)
+        await runtime.execute(controller.bootstrap, bootstrap)
+        epoch = self._epoch = await runtime.execute(
+            controller.register_broker,
+            self._registration(parts, directories),
+            broker_epoch=quorum.end_offset,
+            has_session=False,
+        )
+        # The image must be complete before logs are opened: what is not in it is put aside.
+        parts.publisher.catch_up(parts)
+        parts.publisher.apply_settings(parts)
+        await parts.replicas.load(parts.image, parts.settings)
+        self.start_task(parts.publisher.run(parts))
+        await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
+        await parts.publisher.wait_published()
+        return epoch
+
+    def _registration(self, parts: Parts, directories: list[LogDirectory]) -> Registration:
+        endpoints = tuple(
+            records.Endpoint(
+                name=name,
+                host=endpoint.host or socket.gethostname(),
+                port=endpoint.port,
+                security_protocol=PLAINTEXT,
+            )
+            for name, endpoint in parts.endpoints.items()
+        )
+        return Registration(
+            broker_id=self._node_id,
+            cluster_id=parts.cluster_id,
+            incarnation_id=self._host.new_id(),
+            endpoints=endpoints,
+            features=supported_features(),
+            rack=parts.settings.text("broker.rack"),
+            directories=tuple(each.meta.directory_id for each in directories),
+            previous_epoch=directories[0].clean_epoch,
+        )
+
+    def _add_gauges(self, parts: Parts, server: Server) -> None:
+        metrics, replicas = parts.metrics, parts.replicas
+        server_metrics = "kafka_server_replicamanager_"
+        metrics.add_gauge(
+            server_metrics + "partitioncount",
+            "Partitions on this broker.",
+            lambda: sum(1 for _ in replicas.partitions()),
+        )
+        metrics.add_gauge(
+            server_metrics + "leadercount",
+            "Partitions that this broker leads.",
+            lambda: sum(1 for each in replicas.partitions() if each.is_leader),
+        )
+        metrics.add_gauge(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            "Log directories that failed.",
+            lambda: len(replicas.directories) - len(replicas.online_directories),
+        )
+        metrics.add_gauge(
+            "kafka_controller_kafkacontroller_globaltopiccount",
+            "Topics of the cluster.",
+            lambda: len(parts.image.topics_by_name),
+        )
+        metrics.add_gauge(
+            "kafka_server_socketservermetrics_connection_count",
+            "Open connections.",
+            lambda: len(server.connections),
+        )
+        metrics.add_gauge(
+            "strom_loop_longest_stall_seconds",
+            "The longest time that the event loop was kept from its work.",
+            lambda: metrics.longest_stall_ms / 1000,
+        )
+
+    # While it runs.
+
+    async def _take_producer_ids(self) -> Block:
+        parts = self.parts
+        assert parts is not None
+        ids = await parts.runtime.execute(
+            parts.controller.allocate_producer_ids, self._node_id, self._epoch
+        )
+        return Block(ids.start, len(ids))
+
+    async def _note_moved(self, partition: Partition, directory: LogDirectory) -> None:
+        """Tell the controller in which directory a partition is now."""
+        parts = self.parts
+        assert parts is not None
+        place = (partition.topic_id, partition.index)
+        await parts.runtime.execute(
+            parts.controller.assign_directories,
+            self._node_id,
+            self._epoch,
+            [(directory.meta.directory_id, place)],
+        )
+
+    async def _report_failures(self, parts: Parts, epoch: int) -> None:
+        """Tell the controller of directories that failed; stop if nothing is left to serve."""
+        while True:
+            await parts.replicas.news.wait()
+            parts.replicas.news.clear()
+            failed = [each for each in parts.replicas.directories if each.failed is not None]
+            if parts.replicas.directories[0] in failed or not parts.replicas.online_directories:
+                log.error("The directory of the metadata log failed: stopping")
+                self.stop()
+                return
+            lost = tuple(each.meta.directory_id for each in failed)
+            await parts.runtime.execute(
+                parts.controller.heartbeat,
+                Heartbeat(self._node_id, epoch, offline_directories=lost),
+            )
+
+    # Stop.
+
+    async def _drain(self, server: Server, parts: Parts) -> None:
+        """Let nobody in and answer what is under way; who only waits for data gets none."""
+        server.stop_accepting()
+        deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
+        while asyncio.get_running_loop().time() < deadline:
+            for partition in parts.replicas.partitions():
+                for waiter in list(partition.watchers):
+                    waiter.expire()
+            await asyncio.sleep(DRAIN_CHECK_SECONDS)
+            if all(each.is_idle for each in server.connections):
+                return
+
+    async def _close(
+        self,
+        parts: Parts,
+        housekeeping: Housekeeping,
+        directories: list[LogDirectory],
+        epoch: int,
+    ) -> None:
+        """Make everything durable, and say so."""
+        await parts.runtime.execute(
+            parts.controller.heartbeat, Heartbeat(self._node_id, epoch, want_shut_down=True)
+        )
+        await self._host.offload(lambda: close_logs(parts))
+        parts.quorum.close()
+        for directory in parts.replicas.online_directories:
+            housekeeping.checkpoint_all(directory)
+            directory.close(clean=True, broker_epoch=epoch)
+
+
+def close_logs(parts: Parts) -> None:
+    """Flush and close every log, in a thread: nobody is served any more."""
+    for partition in list(parts.replicas.partitions()):
+        try:
+            partition.log.close()
+        except OSError as error:
+            log.warning("Cannot close %s-%d: %s", partition.topic, partition.index, error)
+            partition.log.failed = error
+            parts.replicas.check(partition)
+
+
+def load_apis() -> dict[int, Api]:
+    """Import every API module; their messages load when they are first asked for."""
+    modules = [import_module(f"{api.__name__}.{each.name}") for each in iter_modules(api.__path__)]
+    return {each.key: each for each in sorted(map(api_of, modules), key=lambda each: each.key)}
+
+
+def bracketed(host: str) -> str:
+    """Write an IPv6 address as an address with a port wants it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error that is not a group of errors."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,91 @@
+"""A broker as a process: its event loop, its signals, its log, its exit code.
+
+What belongs to a process and to no library is done here and nowhere else: the loop's kind,
+signal handlers, the root logger, the garbage collector.
+
+    first SIGTERM or SIGINT    a clean stop; exit code 0
+    second                     at once, with nothing flushed; exit code 130
+    a setting that will not do, a port in use, a directory in use    one line; exit code 1
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+
+from strom.broker.broker import Broker
+from strom.broker.host import Host
+from strom.broker.startup import StartupError
+from strom.metadata.settings.definition import SettingsError
+from strom.metadata.settings.load import load
+
+log = logging.getLogger("strom")
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+#: Requests make little garbage that refers to itself; the default of 700 is for programs that do.
+GARBAGE_THRESHOLD = 20_000
+
+LINE = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+def run(static: Mapping[str, str], *, on_ready: Callable[[str], None]) -> int:
+    """Run a broker with these settings until it is told to stop; return the exit code."""
+    try:
+        loaded = load(static)
+    except SettingsError as error:
+        sys.stderr.write(f"strom: {error}\n")
+        return EXIT_FAILED
+    log_to_standard_error()
+    for note in loaded.notes:
+        log.warning("%s", note)
+    try:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(serve(Broker(loaded, Host()), on_ready))
+    except StartupError as error:
+        sys.stderr.write(f"strom: {error}\n")
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+async def serve(broker: Broker, on_ready: Callable[[str], None]) -> None:
+    """Run the broker on this loop, which is all its own."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, broker)
+
+    def ready() -> None:
+        # What is there now stays: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_THRESHOLD)
+        on_ready(broker.bootstrap)
+
+    await broker.run(on_ready=ready)
+
+
+def on_signal(broker: Broker) -> None:
+    """Stop; or, if that was asked before, be gone."""
+    if broker.is_stopping:
+        os._exit(EXIT_INTERRUPTED)
+    log.info("Stopping; a second signal ends it at once")
+    broker.stop()
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return the fastest loop that this system has."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def log_to_standard_error() -> None:
+    """Write the log in one readable form, one line an event."""
+    logging.basicConfig(level=logging.INFO, format=LINE, stream=sys.stderr)

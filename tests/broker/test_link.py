@@ -1,0 +1,154 @@
+"""A link: bytes in, bytes and file slices out, in order, however slowly the peer reads."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import tempfile
+
+import pytest
+
+from strom.broker import link as linking
+from strom.broker.link import Link
+from strom.wire.fetch import Slice
+
+
+class Owner:
+    def __init__(self):
+        self.buffer = bytearray(1 << 16)
+        self.received = bytearray()
+        self.drained = asyncio.Event()
+        self.closed = asyncio.get_running_loop().create_future()
+
+    def receive_buffer(self):
+        return memoryview(self.buffer)
+
+    def on_received(self, count):
+        self.received += self.buffer[:count]
+
+    def on_drained(self):
+        self.drained.set()
+
+    def on_closed(self, error):
+        self.closed.set_result(error)
+
+
+@contextlib.asynccontextmanager
+async def linked(**options):
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    owner = Owner()
+    async with asyncio.TaskGroup() as tasks:
+        link = Link(ours, owner, tasks.create_task, **options)
+        link.resume_reading()
+        yield link, owner, theirs
+        link.close()
+        theirs.close()
+
+
+async def read_all(sock, size):
+    loop = asyncio.get_running_loop()
+    data = bytearray()
+    while len(data) < size:
+        data += await loop.sock_recv(sock, 1 << 16)
+    return bytes(data)
+
+
+@pytest.fixture
+def file():
+    with tempfile.TemporaryFile() as made:
+        made.write(os.urandom(1 << 20) * 5)
+        made.flush()
+        yield made
+
+
+def content(file, position, size):
+    return os.pread(file.fileno(), size, position)
+
+
+async def exchange(file, **options):
+    async with linked(**options) as (link, owner, theirs):
+        parts = [b"head", Slice(file, 17, 3_000_000), b"middle", Slice(file, 0, 9), b"tail"]
+        expected = b"".join(
+            each if isinstance(each, bytes) else content(file, each.position, each.size)
+            for each in parts
+        )
+        link.send(parts)
+        link.send([b"again"])
+        assert link.unsent_bytes > 0
+        assert await read_all(theirs, len(expected) + 5) == expected + b"again"
+        await owner.drained.wait()
+        assert link.unsent_bytes == 0
+
+
+@pytest.mark.parametrize("zero_copy", [True, False], ids=["sendfile", "portable"])
+def test_parts_arrive_in_order_though_the_reader_is_slow(file, zero_copy):
+    """BRK-13: by sendfile; and by the path of systems that have none."""
+    asyncio.run(exchange(file, zero_copy=zero_copy))
+
+
+def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(file, monkeypatch):
+    asked = []
+
+    def not_resident(fd, position, size):
+        asked.append(position)
+        return len(asked) > 1
+
+    monkeypatch.setattr(linking, "is_resident", not_resident)
+    asyncio.run(exchange(file))
+    assert asked[0] == 17
+
+
+def test_the_portable_path_needs_no_hint_about_the_page_cache(file, monkeypatch):
+    monkeypatch.setattr(linking, "HAS_NOWAIT", False)
+    asyncio.run(exchange(file, zero_copy=False))
+
+
+def test_what_the_peer_sends_reaches_the_owner():
+    async def run():
+        async with linked() as (_, owner, theirs):
+            await asyncio.get_running_loop().sock_sendall(theirs, b"x" * 100_000)
+            theirs.close()
+            assert await owner.closed is None
+            assert owner.received == b"x" * 100_000
+
+    asyncio.run(run())
+
+
+def test_a_paused_link_takes_nothing_until_it_is_resumed():
+    async def run():
+        async with linked() as (link, owner, theirs):
+            link.pause_reading()
+            theirs.send(b"wait")
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert not owner.received
+            link.resume_reading()
+            theirs.close()
+            await owner.closed
+            assert owner.received == b"wait"
+
+    asyncio.run(run())
+
+
+def test_a_file_that_is_cut_while_it_is_sent_ends_the_link_not_the_loop(file):
+    async def run():
+        async with linked() as (link, owner, _theirs):
+            link.send([b"head", Slice(file, 6 << 20, 100)])
+            assert isinstance(await owner.closed, OSError)
+
+    asyncio.run(run())
+
+
+def test_a_vanished_peer_closes_the_link_once():
+    async def run():
+        async with linked() as (link, owner, theirs):
+            theirs.close()
+            link.send([b"x" * 1000])
+            link.send([b"x" * 1000])
+            error = await owner.closed
+            assert error is None or isinstance(error, ConnectionError)
+            link.close()
+
+    asyncio.run(run())
