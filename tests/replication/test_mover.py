@@ -69,7 +69,7 @@ def values(log):
     """Every record from the log's start on, with its offset."""
     return [
         (record.offset, bytes(record.value))
-        for header, data in log.read_batches(log.start_offset)
+        for _, data in log.read_batches(log.start_offset)
         for record in read_records(data)
         if record.offset >= log.start_offset
     ]
@@ -197,7 +197,7 @@ def test_a_broken_off_copy_is_gone_on_with():
     for _ in range(10):
         append(partition.log, b"x" * 100)
     half = open_log(disk, FUTURE)
-    for header, data in partition.log.read_batches(0, 5):
+    for _, data in partition.log.read_batches(0, 5):
         half.append_as_follower(memoryview(bytes(data)), now_ms=NOW)
     half.close()
     move(partition, open_log(disk, FUTURE, clean=False))
