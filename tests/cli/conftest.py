@@ -32,7 +32,7 @@ def strom(monkeypatch):
     runner = CliRunner()
 
     def run(*arguments, text=None):
-        return runner.invoke(app, list(arguments), input=text)
+        return runner.invoke(app, list(arguments), input=text, prog_name="strom")
 
     return run
 

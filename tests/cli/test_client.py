@@ -73,17 +73,3 @@ def test_the_nearest_name_is_offered():
         "Topic 'flugdatn' does not exist as expected (did you mean 'flugdaten'?)"
     )
     assert str(unknown_topic("xyz", known)) == "Topic 'xyz' does not exist as expected"
-
-
-def test_completion_offers_nothing_when_nobody_is_there(strom, closed_port, monkeypatch):
-    monkeypatch.setenv("STROM_BOOTSTRAP", f"127.0.0.1:{closed_port}")
-    assert completed(strom, monkeypatch, "strom consume ") == []
-    assert completed(strom, monkeypatch, "strom topic de") == ["describe", "delete"]
-
-
-def completed(strom, monkeypatch, line):
-    """Return what the shell would offer at the end of the line."""
-    monkeypatch.setenv("_STROM_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", line)
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
-    return strom().stdout.split()
