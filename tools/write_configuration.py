@@ -24,7 +24,7 @@ HEAD = """# Configuration
 Strom reads Kafka's `server.properties` and knows every setting of Apache Kafka 4.3 by its name,
 type, default and valid values. `--override name=value` on the command line goes before the file.
 No setting is required: an empty file starts a single node with `node.id=1` that listens on port
-9092.
+9092. Names that begin with `strom.` are Strom's own.
 
 For a broker setting counts, in this order: what was set at run time for this broker
 (`kafka-configs --entity-type brokers --entity-name 1 --alter --add-config …`), what was set at run

@@ -80,7 +80,8 @@ def line(prefix, described):
 def test_descriptions_are_kafkas(prefix, resource, overrides, settings):
     answers = (Path(__file__).parent / "kafka_4_3_described.txt").read_text().splitlines()
     kafkas = [each for each in answers if each.startswith(f"{prefix}|")]
-    mine = [line(prefix, each) for each in describe(resource, settings, overrides)]
+    described = describe(resource, settings, overrides)
+    mine = [line(prefix, each) for each in described if not each.name.startswith("strom.")]
     assert [each for each in mine if each.split("|")[1] not in DIFFERENT] == [
         each for each in kafkas if each.split("|")[1] not in DIFFERENT
     ]

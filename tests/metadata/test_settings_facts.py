@@ -33,9 +33,10 @@ def rows(name, columns):
 FACTS = rows("kafka_4_3_settings.txt", 8)
 
 
-def test_every_setting_of_kafka_is_defined_and_no_other():
+def test_every_setting_of_kafka_is_defined_and_ours_have_names_of_their_own():
     for kind, definitions in KINDS.items():
-        assert set(definitions) == {fact[1] for fact in FACTS if fact[0] == kind}
+        ours = {name for name in definitions if name.startswith("strom.")}
+        assert definitions.keys() - ours == {fact[1] for fact in FACTS if fact[0] == kind}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,3 +107,30 @@ def test_a_class_name_is_taken_although_java_classes_cannot_be_loaded():
     assert policy.type == CLASS
     assert policy.read("com.example.Policy") == "com.example.Policy"
     assert policy.accepted
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("Infinity", "Infinity"),
+        ("-Infinity", "-Infinity"),
+        ("123456789", "1.23456789E8"),
+        ("0.0001", "1.0E-4"),
+        ("-0.5", "-0.5"),
+    ],
+)
+def test_fractions_are_shown_as_java_shows_them(given, shown):
+    rate = BROKER["log.cleaner.io.max.bytes.per.second"]
+    assert rate.show(rate.read(given)) == shown
+
+
+@pytest.mark.parametrize("given", ["-+5", "1_000", "0x10", "٣x"])
+def test_only_plain_digits_are_a_number(given):
+    with pytest.raises(ValueError, match="Not a number of type INT"):
+        BROKER["num.partitions"].read(given)
+
+
+@pytest.mark.parametrize("given", ["inf", "nan", "1_0.0"])
+def test_only_what_java_reads_is_a_fraction(given):
+    with pytest.raises(ValueError, match="Not a number of type DOUBLE"):
+        BROKER["log.cleaner.io.max.bytes.per.second"].read(given)

@@ -15,8 +15,7 @@ class Range(NamedTuple):
 
     def problem(self, name: str, value: Value) -> str | None:
         """Say which bound is crossed."""
-        if not isinstance(value, int | float):
-            return None
+        assert isinstance(value, int | float)
         if self.low is not None and value < self.low:
             return invalid(name, text_of(value), f"Value must be at least {self.low}")
         if self.high is not None and value > self.high:

@@ -178,7 +178,7 @@ def describe_client_metrics(
 def shown(defined_names: Iterable[str], given: Mapping[str, str]) -> list[str]:
     """Return the names to show: those meant for users, and whatever was given."""
     hidden = INTERNAL | RUN_TIME_ONLY
-    return sorted({name for name in defined_names if name not in hidden} | given.keys())
+    return sorted({name for name in defined_names if name not in hidden} | set(given))
 
 
 def chosen(every: list[str], names: Collection[str] | None) -> list[str]:
