@@ -15,13 +15,6 @@ from strom.cli.lean import Command, Option, Values
 MEMORY_FILE_SYSTEM = "/dev/shm"
 DEFAULT_DIRECTORY = "strom-data"
 
-#: What Kafka would want three brokers for.
-ALONE = {
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-}
-
 OPTIONS = (
     Option("port", ("--port", "-p"), int, 9092, "Port to listen on; 0 picks a free one."),
     Option("host", ("--host",), str, "127.0.0.1", "Address to listen on."),
@@ -45,7 +38,6 @@ def up(values: Values) -> int:
 
     with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
         static = {
-            **ALONE,
             "log.dirs": path,
             "listeners": f"PLAINTEXT://{bracketed(str(values['host']))}:{values['port']}",
             **overridden,
