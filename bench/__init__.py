@@ -1,0 +1,1 @@
+"""Strom and Apache Kafka side by side; `make bench` runs it."""

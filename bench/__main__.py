@@ -1,0 +1,84 @@
+"""`make bench`: measure both brokers in turn and write docs/benchmarks.md.
+
+python -m bench --list
+python -m bench --rounds 3
+python -m bench --cases 'throughput: 1 KB' --rounds 1 --quick
+"""
+
+import argparse
+import itertools
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+from bench import report
+from bench.cases import CASES, SELF_STARTED, Effort, warm_up
+from bench.sides import BUILD, SIDES, Strom, versions
+
+QUICK = Effort(seconds=1, latency_seconds=2, warm_seconds=1, partitions_many=1000)
+
+
+def main():
+    options = read_options()
+    chosen = [case for case in CASES if re.search(options.cases, f"{case.group}: {case.name}")]
+    if options.list:
+        print("\n".join(f"{case.group}: {case.name}" for case in chosen))
+        return
+    if not chosen:
+        sys.exit(f"no case matches {options.cases!r}; --list shows them")
+    Strom.install()
+    effort = QUICK if options.quick else Effort()
+    measured = {case.name: {side.name: [] for side in SIDES} for case in chosen}
+    for number in range(options.rounds):
+        for group, cases in itertools.groupby(chosen, key=lambda case: case.group):
+            together = list(cases)
+            # Whoever goes first finds the machine as the other left it; take turns at that.
+            for make in SIDES if number % 2 == 0 else SIDES[::-1]:
+                say(f"round {number + 1}/{options.rounds}, {group}, {make.name}")
+                run_group(make(), group, together, effort, measured)
+    keep(measured)
+    rows = report.write(chosen, measured, versions(), options.rounds)
+    for row in rows:
+        say(row.line())
+
+
+def read_options():
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cases", default="", help="regular expression over 'group: name'")
+    parser.add_argument("--quick", action="store_true", help="short loads, to try the bench")
+    parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    return parser.parse_args()
+
+
+def run_group(side, group, cases, effort, measured):
+    """Run the cases of one group against a fresh broker."""
+    try:
+        if group not in SELF_STARTED:
+            side.start()
+            warm_up(side, effort)
+        for case in cases:
+            begin = time.monotonic()
+            numbers = case.run(side, effort)
+            measured[case.name][side.name].append(numbers)
+            told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
+            say(f"  {case.name}: {told}  ({time.monotonic() - begin:.0f} s)")
+        if group not in SELF_STARTED:
+            side.stop()
+    finally:
+        side.remove()
+
+
+def keep(measured):
+    """Leave the raw numbers for whoever wants to look closer."""
+    BUILD.mkdir(exist_ok=True)
+    Path(BUILD, "bench.json").write_text(json.dumps(measured, indent=1))
+
+
+def say(text):
+    print(text, flush=True)
+
+
+main()

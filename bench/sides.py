@@ -1,0 +1,139 @@
+"""The two brokers that are compared, each run as its users run it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import confluent_kafka
+
+from tests import nodes
+
+ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "build"
+VENV = BUILD / "bench-venv"
+STOP_SECONDS = 60
+
+
+class Strom:
+    """Strom from a bare install in an environment of its own."""
+
+    name = "Strom"
+
+    def __init__(self):
+        self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
+        self.port = nodes.free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.config = self.home / "server.properties"
+        listeners = f"listeners=PLAINTEXT://{self.bootstrap}\n"
+        self.config.write_text(f"node.id=1\n{listeners}log.dirs={self.home / 'data'}\n")
+        self.process = None
+
+    @staticmethod
+    def install():
+        """Install what is checked out, without the extras of development."""
+        python = VENV / "bin" / "python"
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        pip = [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
+        subprocess.run([*pip, ROOT], check=True)
+        subprocess.run([*pip, "--no-deps", "--force-reinstall", ROOT], check=True)
+
+    def command(self):
+        return [str(VENV / "bin" / "strom"), "broker", "start", "--config", str(self.config)]
+
+    def start(self):
+        with open(self.home / "broker.log", "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=log)
+        for line in self.process.stdout:
+            if line.startswith(b"ready"):
+                return self
+        raise SystemExit((self.home / "broker.log").read_text()[-2000:])
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(STOP_SECONDS)
+        self.process.stdout.close()
+        self.process = None
+
+    def remove(self):
+        if self.process is not None:
+            self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Kafka:
+    """Apache Kafka from Maven Central, with its defaults, on the same disk."""
+
+    name = "Kafka"
+
+    def __init__(self):
+        self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
+        self.port = nodes.free_port(nodes.CONTROLLER_DISTANCE)
+        self.bootstrap = f"127.0.0.1:{self.port}"
+
+    def peer(self, *arguments):
+        command = [sys.executable, nodes.PEER, *arguments, "--dir", self.home / "k"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def command(self):
+        return self.peer("command").rstrip("\n").split("\0")
+
+    def start(self):
+        self.peer("start", "--port", str(self.port))
+        return self
+
+    @property
+    def pid(self):
+        return int((self.home / "k" / "pids").read_text())
+
+    def stop(self):
+        self.peer("stop")
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+SIDES = (Strom, Kafka)
+
+
+def versions():
+    """What was compared, on what."""
+    own = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True
+    )
+    pom = (nodes.PEER.parent / "pom.xml").read_text()
+    return {
+        "Strom": own.stdout.strip(),
+        "Apache Kafka": pom.partition("<kafka.version>")[2].partition("<")[0],
+        "Java": java_version(),
+        "Python": sys.version.split()[0],
+        "librdkafka": librdkafka_version(),
+        "machine": machine(),
+    }
+
+
+def java_version():
+    home = subprocess.run([sys.executable, nodes.PEER, "java"], capture_output=True, text=True)
+    release = Path(home.stdout.strip(), "release").read_text()
+    return release.partition('JAVA_VERSION="')[2].partition('"')[0]
+
+
+def librdkafka_version():
+    return confluent_kafka.libversion()[0]
+
+
+def machine():
+    """Processor, cores, memory and kernel; nothing that names the machine."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "?")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB, Linux {os.uname().release}"
