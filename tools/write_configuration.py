@@ -32,7 +32,8 @@ time for all brokers (`--entity-default`), the file, the default. A topic's own 
 the broker's.
 
 The column *change* says when a change takes effect: `read-only` with the next start, `per-broker`
-at once for one broker, `cluster-wide` at once for one broker or all of them.
+at once for one broker, `cluster-wide` at once for one broker or all of them. Listeners are bound
+at the start: unlike in Kafka, a change of `listeners` at run time is refused.
 
 A setting marked *no effect* is taken, checked and described like the others, but changes nothing,
 for the reason that stands there. A name that nobody knows is ignored with a warning that names the

@@ -193,6 +193,12 @@ REFUSALS = [
         "log.dir. Missing entries : /x",
     ),
     (
+        BROKER,
+        ("listeners", SET, "PLAINTEXT://:1"),
+        REQUEST,
+        "Listeners are bound when the broker starts, change its file and restart it: [listeners]",
+    ),
+    (
         ALL,
         ("listeners", SET, "PLAINTEXT://:1"),
         REQUEST,
@@ -291,6 +297,10 @@ def test_refusals_are_kafkas(resource, asked, code, message):
 def test_a_setting_may_be_named_once():
     _, message = ask(TOPIC, ("retention.ms", SET, "5"), ("retention.ms", SET, "6"))
     assert message == "Error due to duplicate config keys"
+
+
+def test_listeners_may_be_set_to_what_they_are():
+    assert ask(BROKER, ("listeners", SET, "PLAINTEXT://:9092"))
 
 
 def test_several_fixed_settings_are_named_together():

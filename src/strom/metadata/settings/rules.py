@@ -42,6 +42,9 @@ PER_LISTENER: Final = frozenset(
     }
 )
 
+#: Kafka can open and close listeners while it runs; Strom says that it does not.
+BOUND_AT_START: Final = ("listeners", "listener.security.protocol.map")
+
 CLIENT_PROPERTIES: Final = frozenset(
     {
         "client_instance_id",
@@ -149,11 +152,20 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         )
         changed = settings.with_dynamic(settings.own, after)
     else:
+        moved = [
+            each for each in BOUND_AT_START if each in after and is_other(each, after, settings)
+        ]
+        refuse(moved, "Listeners are bound when the broker starts, change its file and restart it")
         changed = settings.with_dynamic(after, settings.cluster)
     try:
         require_sound(changed)
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
+
+
+def is_other(name: str, after: Mapping[str, str], settings: BrokerSettings) -> bool:
+    """Whether a broker setting would get another value."""
+    return BROKER[name].read(after[name]) != settings[name]
 
 
 def is_per_broker(name: str) -> bool:
