@@ -25,25 +25,30 @@ class Stage(NamedTuple):
 @contextmanager
 def stage() -> Iterator[Stage]:
     """Run a broker while the block runs."""
-    with tempfile.TemporaryDirectory(prefix="strom-demo-") as directory:
+    with tempfile.TemporaryDirectory(prefix="strom-demo-") as root:
+        data, log = Path(root, "data"), Path(root, "broker.log")
+        command = [sys.executable, "-m", "strom", "up", "--port", "0", "--dir", str(data)]
         began = time.perf_counter()
-        command = [sys.executable, "-m", "strom", "up", "--port", "0", "--dir", directory]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with (
+            log.open("w") as errors,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        ):
             try:
-                bootstrap = wait_ready(process)
+                bootstrap = wait_ready(process, log)
                 start_ms = (time.perf_counter() - began) * 1000
-                yield Stage(bootstrap, Path(directory), start_ms)
+                yield Stage(bootstrap, data, start_ms)
             finally:
                 stop(process)
 
 
-def wait_ready(process: subprocess.Popen[str]) -> str:
+def wait_ready(process: subprocess.Popen[str], log: Path) -> str:
     """Return the address, once the broker says that it serves."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("ready "):
             return line.split()[1]
-    raise Failure(f"the broker did not start (exit code {process.wait()})")
+    last = log.read_text().splitlines()[-1:] or [f"exit code {process.wait()}"]
+    raise Failure(f"the broker did not start: {last[0]}")
 
 
 def stop(process: subprocess.Popen[str]) -> None:
