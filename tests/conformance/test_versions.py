@@ -235,5 +235,5 @@ def test_api_versions_tells_what_is_served(either):
 
 def test_telemetry_is_told(strom_only):
     with Raw(strom_only.bootstrap) as raw:
-        told = {each["api_key"] for each in raw.ask("api_versions", 3)["api_keys"]}
+        told = {each["api_key"] for each in raw.ask("api_versions", 0)["api_keys"]}
     assert {key for key, _ in TELEMETRY.values()} <= told

@@ -8,6 +8,7 @@ answer as the notes say, the other proves that the notes are still true.
     STROM_REWRITE_ANSWERS=1 pytest tests/conformance -k kafka    writes the notes anew
 """
 
+import difflib
 import fcntl
 import json
 import os
@@ -15,6 +16,8 @@ import time
 from operator import itemgetter
 from pathlib import Path
 from uuid import UUID
+
+import pytest
 
 from tests.conformance.batches import headers
 from tests.conformance.raw import PATIENCE_SECONDS, Raw
@@ -119,7 +122,9 @@ def check(group, label, lines, *, peer):
     path = ANSWERS / f"{group}.json"
     if peer and os.environ.get("STROM_REWRITE_ANSWERS"):
         rewrite(path, label, lines)
-    assert lines == json.loads(path.read_text())[label]
+    expected = json.loads(path.read_text())[label]
+    if lines != expected:
+        pytest.fail(difference(expected, lines), pytrace=False)
 
 
 def rewrite(path, label, lines):
@@ -141,3 +146,12 @@ def dumped(notes):
         rows = ",\n".join("    " + json.dumps(line, ensure_ascii=False) for line in lines)
         blocks.append(f"  {json.dumps(label)}: [\n{rows}\n  ]")
     return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def difference(expected, answered):
+    """Show where the answers differ from Apache Kafka's."""
+    before, after = (
+        json.dumps(each, indent=1, default=str).splitlines() for each in (expected, answered)
+    )
+    lines = difflib.unified_diff(before, after, "Apache Kafka", "here", n=8, lineterm="")
+    return "\n".join(lines)
