@@ -290,7 +290,7 @@ def test_a_reader_starts_at_the_end(on_cluster, topic, process):
 def test_the_demo_plays_to_its_end(on_cluster, bootstrap, topic):
     """USE-02."""
     name = f"{topic}-demo"
-    result = on_cluster("demo", "--bootstrap", bootstrap, "--topic", name, "--seconds", "1")
+    result = on_cluster("demo", "-b", bootstrap, "--topic", name, "--seconds", "1")
     assert "read again: byte for byte what was sent" in result.stdout
     assert "received  rakete5  Landed" in result.stdout
     assert name not in lines(on_cluster("topic", "list"))

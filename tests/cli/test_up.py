@@ -79,6 +79,15 @@ def test_a_bad_setting_is_one_line_and_touches_nothing(process, tmp_path):
     assert not directory.exists()
 
 
+def test_a_port_in_use_is_one_line(process, bootstrap, tmp_path):
+    port = bootstrap.rpartition(":")[2]
+    broker = process("up", "--port", port, "--dir", str(tmp_path / "data"))
+    out, err = broker.communicate(timeout=STOP_SECONDS_MAX)
+    assert (broker.returncode, out) == (1, "")
+    assert port in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
 def test_the_demo_brings_its_own_broker(strom):
     """USE-02."""
     result = strom("demo", "--seconds", "1")

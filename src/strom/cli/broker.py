@@ -27,20 +27,23 @@ OPTIONS = (
 
 def start(values: Values) -> int:
     """Run a broker until it is told to stop."""
-    from strom.metadata.settings.properties import read_properties
-
     overridden = overrides(values["override"])
-    settings = read_properties(read_text(str(values["config"])))
+    settings = read_settings(str(values["config"]))
     from strom.broker.process import run
 
     return run({**settings, **overridden}, on_ready=announce)
 
 
-def read_text(path: str) -> str:
+def read_settings(path: str) -> dict[str, str]:
     """Read the settings file."""
+    from strom.metadata.settings.definition import SettingsError
+    from strom.metadata.settings.properties import read_properties
+
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read()
+            return read_properties(file.read())
+    except SettingsError as error:
+        raise Failure(f"{path}: {error}") from None
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -37,7 +37,8 @@ class DemoOptions:
 
     seconds: Annotated[float, typer.Option(min=1, help="How long the rockets fly.")] = 12.0
     bootstrap: Annotated[
-        str | None, typer.Option(help="Play on this cluster instead of a broker of its own.")
+        str | None,
+        typer.Option("--bootstrap-server", "-b", help="Play on this cluster, not on its own."),
     ] = None
     topic: Annotated[str, typer.Option(help="The topic to make; it is deleted afterwards.")] = TOPIC
 
