@@ -52,10 +52,11 @@ def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
     return PREFIX_SIZE + int.from_bytes(buffer[at + 8 : at + 12], "big")
 
 
-def find(file: File, offset: int, position: int, end: int) -> tuple[int, int, int]:
-    """Return (position, base offset, size) of the first batch that ends at the offset or later.
+def find(file: File, offset: int, position: int, end: int, last_offset: int = -1) -> int:
+    """Return where the first batch begins that ends at the offset or later, or the end.
 
-    The search begins at the batch at the position. If there is none, the position is the end.
+    The search begins at the batch at the position, which must end with `last_offset` if given;
+    DamagedSegmentError if there is no batch where one must be.
     """
     buffer = b""
     at = 0
@@ -63,16 +64,18 @@ def find(file: File, offset: int, position: int, end: int) -> tuple[int, int, in
         if len(buffer) - at < HEADER_SIZE:
             buffer = file.read_at(position, min(STEP_BYTES, end - position))
             at = 0
-            if len(buffer) < HEADER_SIZE:
-                break
+        if len(buffer) < HEADER_SIZE:
+            break
         base_offset, length, last_delta = _STEP.unpack_from(buffer, at)
         size = length + PREFIX_SIZE
-        if size < HEADER_SIZE or position + size > end:
+        last = base_offset + last_delta
+        if size < HEADER_SIZE or position + size > end or last_offset not in (-1, last):
             break
-        if base_offset + last_delta >= offset:
-            return position, base_offset, size
+        if last >= offset:
+            return position
+        last_offset = -1
         at += size
         position += size
     if position < end:
         raise DamagedSegmentError(f"No batch at position {position}")
-    return end, -1, 0
+    return end

@@ -88,7 +88,8 @@ class Producer:
         """Return the remembered batch that has exactly the numbers of this one."""
         first = header.base_sequence
         batches = self.batches
-        if header.producer_epoch == self.epoch and batches and first <= batches[-1].last_sequence:
+        # What continues the numbers is new, and so nearly all is.
+        if header.producer_epoch == self.epoch and batches and first != batches[-1][1] + 1:
             last = header.last_sequence
             for each in batches:
                 if each.first_sequence == first and each.last_sequence == last:
@@ -176,14 +177,13 @@ class Producers:
 
     def _check_sequence(self, known: Producer, header: Header, offset: int) -> None:
         first = header.base_sequence
-        where = f"producer {header.producer_id} at offset {offset} in partition {self.name}: "
         if header.producer_epoch != known.epoch:
             if first != 0 and known.epoch != NO_PRODUCER_EPOCH:
                 raise KafkaError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of {where}{header.producer_epoch} "
-                    f"(request epoch), {first} (seq. number), {known.epoch} "
-                    "(current producer epoch)",
+                    f"Invalid sequence number for new epoch of {self._place(header, offset)}: "
+                    f"{header.producer_epoch} (request epoch), {first} (seq. number), "
+                    f"{known.epoch} (current producer epoch)",
                 )
             return
         last = known.last_sequence
@@ -191,9 +191,12 @@ class Producers:
         if first != last + 1 and not (first == 0 and last == SEQUENCE_MAX):
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for {where}{first} (incoming seq. number), "
-                f"{last} (current end sequence number)",
+                f"Out of order sequence number for {self._place(header, offset)}: {first} "
+                f"(incoming seq. number), {last} (current end sequence number)",
             )
+
+    def _place(self, header: Header, offset: int) -> str:
+        return f"producer {header.producer_id} at offset {offset} in partition {self.name}"
 
     def _check_marker(
         self, known: Producer, header: Header, marker: Marker, offset: int, version: int

@@ -87,6 +87,9 @@ class Loader:
         segments = self._segments
         if is_new:
             return self._loaded(known.start_offset, Producers(self._name))
+        if known.clean and not has_epochs:
+            self._rebuild_epochs(segments)
+            self.epochs.write()
         end_offset = known.recovery_point
         if known.clean and end_offset >= segments[-1].base_offset:
             producers = self._snapshot_at(end_offset)

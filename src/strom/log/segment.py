@@ -302,21 +302,14 @@ class Segment:
 
     def _search(self, offset: int) -> int:
         relative, position = self.offset_index().floor(offset - self.base_offset)
-        file = self.file()
+        last_offset = self.base_offset + relative if relative >= 0 else -1
         try:
-            if relative >= 0:
-                self._check_entry(file, relative, position)
-            return find(file, offset, position, self.size_bytes)[0]
+            return find(self.file(), offset, position, self.size_bytes, last_offset)
         except DamagedSegmentError:
             # An index that points between batches; the batches themselves were checked.
             self.rebuild_indexes()
             position = self.offset_index().floor(offset - self.base_offset)[1]
-            return find(file, offset, position, self.size_bytes)[0]
-
-    def _check_entry(self, file: File, relative: int, position: int) -> None:
-        header = read_header(file.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
-        if header.magic != 2 or header.last_offset != self.base_offset + relative:
-            raise DamagedSegmentError("The index points at no batch")
+            return find(self.file(), offset, position, self.size_bytes)
 
     def hint(self, offset: int, position: int) -> None:
         """Remember that the batch with this offset begins at the position, for the next reader."""

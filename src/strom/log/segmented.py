@@ -7,7 +7,7 @@ The order of steps, and what a crash between them leaves:
                always ends somewhere, with no hole
     retain     files get the suffix .deleted, oldest segment first, .log first; what has it is
                removed at the next start if nobody did before
-    close      batches, indexes and snapshot are synced; only then may the caller say "clean"
+    close      indexes and snapshot are written, batches are synced; then the caller may say "clean"
 """
 
 from bisect import bisect_right
@@ -182,12 +182,12 @@ class SegmentedLog:
 
     # Producers' snapshots.
 
-    def take_snapshot(self, *, sync: bool = False) -> None:
+    def take_snapshot(self) -> None:
         """Write down the producers as of the end of the log, unless that was done before."""
         offset = self.end_offset
         if offset > (self.snapshots[-1] if self.snapshots else 0):
             data = write_snapshot(self.producers)
-            self._files.disk.write_atomically(self._snapshot_path(offset), data, sync=sync)
+            self._files.disk.write_atomically(self._snapshot_path(offset), data, sync=False)
             self.snapshots.append(offset)
 
     def expire_producers(self, now_ms: int) -> int:
@@ -393,9 +393,10 @@ class SegmentedLog:
             active.finish_times()
             if self._config.preallocate:
                 active.cut(active.size_bytes)
-            for file in self._beside(active):
-                file.sync()
-            self.take_snapshot(sync=True)
+            # Neither indexes nor snapshot are waited for: if a power cut takes them, the next
+            # start finds that out and reads the batches, which are.
+            active.write_indexes()
+            self.take_snapshot()
             flush = self.begin_flush()
             flush.run()
             self.end_flush(flush)

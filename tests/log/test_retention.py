@@ -1,0 +1,108 @@
+"""Old segments go, whole, whether or not anybody has read them (RET-01 … RET-08)."""
+
+import dataclasses
+
+import pytest
+
+from strom.log.config import LogConfig
+from tests.log.making import NOW, PATH, SMALL, append, new_disk, open_log, reopen, values_of
+
+KEEP_ALL = dataclasses.replace(SMALL, retention_ms=-1)
+
+
+def filled(config: LogConfig):
+    """Return a log of three segments with 20 batches of 100 bytes each, one a second."""
+    disk = new_disk()
+    log = open_log(disk, config)
+    for number in range(60):
+        append(log, b"x" * 32, at=NOW + number * 1000, epoch=number // 30)
+    assert [each.base_offset for each in log.segments] == [0, 20, 40]
+    return disk, log
+
+
+def test_ret_02_a_segment_goes_when_its_newest_record_is_too_old():
+    _, log = filled(dataclasses.replace(SMALL, retention_ms=100_000))
+    assert log.retain(NOW + 19_000 + 100_000).files == ()
+    retained = log.retain(NOW + 19_001 + 100_000)
+    assert retained.start_offset_changed
+    assert len(retained.reasons) == 1
+    assert log.start_offset == 20
+    assert values_of(log)[0][0] == 20
+
+
+def test_ret_03_the_oldest_segments_go_when_the_log_is_too_large():
+    _, log = filled(dataclasses.replace(KEEP_ALL, retention_bytes=4000))
+    assert log.size_bytes == 6000
+    log.retain(NOW)
+    assert (log.start_offset, log.size_bytes) == (20, 4000)
+    log.config = dataclasses.replace(KEEP_ALL, retention_bytes=2001)
+    assert log.retain(NOW).files == ()
+    log.config = dataclasses.replace(KEEP_ALL, retention_bytes=2000)
+    log.retain(NOW)
+    assert log.start_offset == 40
+
+
+def test_ret_04_both_limits_work_together():
+    _, log = filled(dataclasses.replace(SMALL, retention_ms=100_000, retention_bytes=4000))
+    log.retain(NOW + 39_001 + 100_000)
+    assert log.start_offset == 40
+
+
+def test_ret_07_dsk_17_the_active_segment_goes_too_and_the_offsets_go_on():
+    disk, log = filled(dataclasses.replace(SMALL, retention_ms=100_000))
+    log.retain(NOW + 60_000 + 100_000)
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (60, 60, 0)
+    assert [each.base_offset for each in log.segments] == [60]
+    assert log.retain(NOW + 999_000_000).files == ()
+    assert append(log, b"new").base_offset == 60
+    # DSK-21: epochs and recovery point follow.
+    assert log.epochs.entries == ((1, 60),)
+    assert log.recovery_point == 60
+    log = reopen(log, disk)
+    assert values_of(log) == [(60, b"new")]
+
+
+def test_dsk_19_files_are_renamed_first_and_can_still_be_read_by_who_has_them():
+    disk, log = filled(dataclasses.replace(SMALL, retention_bytes=4000))
+    part = log.read(0, max_bytes=100, end_offset=60, whole_first=True)
+    retained = log.retain(NOW)
+    assert set(retained.files) == {
+        f"{PATH}/{0:020d}{suffix}.deleted" for suffix in (".log", ".index", ".timeindex")
+    }
+    assert all(disk.exists(each) for each in retained.files)
+    assert len(part.read_bytes()) == 100
+    open_log(disk, clean=False, recovery_point=60)
+    assert not any(disk.exists(each) for each in retained.files)
+
+
+def test_ret_01_without_the_policy_delete_nothing_goes_by_age():
+    _, log = filled(SMALL)
+    log.config = dataclasses.replace(SMALL, cleanup_delete=False, cleanup_compact=True)
+    assert log.retain(NOW + 10**12).files == ()
+
+
+def test_deleted_records_take_their_segments_with_them():
+    _, log = filled(KEEP_ALL)
+    log.raise_start_offset(39)
+    log.retain(NOW)
+    assert log.segments[0].base_offset == 20
+    log.raise_start_offset(60)
+    log.retain(NOW)
+    assert [each.base_offset for each in log.segments] == [60]
+
+
+def test_nothing_above_the_high_watermark_goes():
+    _, log = filled(dataclasses.replace(SMALL, retention_ms=0))
+    log.retain(NOW + 10**9, high_watermark=39)
+    assert log.start_offset == 20
+    log.retain(NOW + 10**9, high_watermark=60)
+    assert log.start_offset == 60
+
+
+@pytest.mark.parametrize("seconds", [0, 100])
+def test_records_without_a_time_are_as_old_as_their_segment(seconds):
+    disk = new_disk()
+    log = open_log(disk, dataclasses.replace(SMALL, retention_ms=50_000))
+    append(log, b"x", at=-1)
+    log.retain(NOW + seconds * 1000)
+    assert log.start_offset == (1 if seconds else 0)
