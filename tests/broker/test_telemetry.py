@@ -1,6 +1,6 @@
 """Clients' metrics: who is asked for what, who may push when, what is shown.
 
-The order of refusals and the numbers are those that Apache Kafka 4.3.1 gave. Row: MON-12.
+The order of refusals and the numbers are those that Apache Kafka 4.3.1 gave. Row: MON-01.
 """
 
 from uuid import UUID

@@ -1,6 +1,6 @@
 """Moving a log between directories: under load, and cut off after every change on the disk.
 
-Rows: DSK (several log directories), LOG: nothing acknowledged and flushed is lost by a move.
+Rows: DSK-01, DSK-09; nothing acknowledged and flushed is lost by a move.
 """
 
 import asyncio

@@ -239,6 +239,8 @@ class Broker:
         self.start_task(parts.publisher.run(parts))
         await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
         await parts.publisher.wait_published()
+        for found, directory in parts.replicas.futures:
+            parts.moves.resume(found, directory)
         return epoch
 
     def _registration(self, parts: Parts, directories: list[LogDirectory]) -> Registration:
@@ -264,6 +266,7 @@ class Broker:
 
     def _add_gauges(self, parts: Parts, server: Server) -> None:
         metrics, replicas = parts.metrics, parts.replicas
+        metrics.add_source(parts.telemetry.collect)
         server_metrics = "kafka_server_replicamanager_"
         metrics.add_gauge(
             server_metrics + "partitioncount",
@@ -356,6 +359,7 @@ class Broker:
         epoch: int,
     ) -> None:
         """Make everything durable, and say so."""
+        await parts.moves.stop()
         await parts.runtime.execute(
             parts.controller.heartbeat, Heartbeat(self._node_id, epoch, want_shut_down=True)
         )

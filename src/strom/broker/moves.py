@@ -7,12 +7,15 @@ leaves the copies where they are, and goes on with them when it starts again; se
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
 from strom.broker.host import Host
+from strom.broker.housekeeping import gather, start_offset_of
 from strom.broker.replicas import Replicas
+from strom.log.checkpoints import LOG_START
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.log import Log
 from strom.replication.mover import Move, MoveStoppedError, first_to_copy
@@ -33,7 +36,7 @@ class Moves:
         self,
         host: Host,
         replicas: Replicas,
-        start_task: Callable[[Coroutine[None, None, None]], object],
+        start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
         bytes_per_second: Callable[[], int],
         moved: Moved,
     ) -> None:
@@ -46,6 +49,14 @@ class Moves:
         self._wishes: dict[TopicPartition, LogDirectory] = {}
         #: Every partition with a task; its move once the copy is there.
         self._active: dict[TopicPartition, tuple[LogDirectory, Move] | None] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+
+    async def stop(self) -> None:
+        """Leave every move where it is; return when none of them touches a log any more."""
+        self._stopping.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def into(self, directory: LogDirectory) -> list[Move]:
         """Return the moves that end in the directory."""
@@ -83,13 +94,15 @@ class Moves:
         self._wishes[name] = target
         if name not in self._active:
             self._active[name] = None
-            self._start_task(self._work(partition, copy))
+            task = self._start_task(self._work(partition, copy))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _work(self, partition: Partition, copy: str | None) -> None:
         """Move the partition to where it is wished, wherever that is by then."""
         name = partition.topic, partition.index
         try:
-            while (target := self._wishes.get(name)) is not None:
+            while (target := self._wishes.get(name)) and not self._stopping.is_set():
                 await self._move(partition, target, copy)
                 copy = None
         finally:
@@ -111,7 +124,8 @@ class Moves:
             await self._finish(partition, source, target, left)
         except (MoveStoppedError, KafkaError, OSError) as error:
             self._give_up(partition, target, error)
-            if future is not None and partition.log is not future:
+            unused = future is not None and partition.log is not future
+            if future is not None and unused and not self._stopping.is_set():
                 await self._remove(name, target, future)
         else:
             log.info("Moved %s-%d from %s to %s", *name, source.path, target.path)
@@ -127,7 +141,9 @@ class Moves:
             offload=self._host.offload,
             now_ms=self._host.now_ms,
             is_wanted=lambda: (
-                self._wishes.get(name) is target and self._replicas.find(*name) is partition
+                self._wishes.get(name) is target
+                and self._replicas.find(*name) is partition
+                and not self._stopping.is_set()
             ),
             pace=self._pace,
         )
@@ -154,7 +170,10 @@ class Moves:
         )
 
     async def _pace(self, size_bytes: int) -> None:
-        await asyncio.sleep(size_bytes / max(self._bytes_per_second(), 1))
+        """Wait as long as the limit says that so many bytes take, but not beyond a stop."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(size_bytes / max(self._bytes_per_second(), 1)):
+                await self._stopping.wait()
 
     async def _finish(
         self, partition: Partition, source: LogDirectory, target: LogDirectory, left: Log
@@ -164,6 +183,9 @@ class Moves:
         await self._replicas.flush(partition)
         if partition.log.failed is not None:
             return
+        # Records that were deleted must not come back with the copy.
+        starts = gather(self._replicas.partitions_in(target), start_offset_of)
+        await self._host.offload(lambda: target.write_checkpoint(LOG_START, starts))
         await self._moved(partition, target)
         await self._remove((partition.topic, partition.index), source, left)
 

@@ -1,0 +1,64 @@
+"""A broker in this process for the tests of one module, and a client that says what it is told."""
+
+import itertools
+
+import pytest
+
+from strom.testing.broker import LocalBroker
+from tests.conformance.raw import Raw
+
+NAMES = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    """One broker with two log directories, shared by the tests of a module."""
+    root = tmp_path_factory.mktemp("broker")
+    paths = [root / "one", root / "two"]
+    settings = {"log.dirs": ",".join(map(str, paths)), "strom.http.port": "0"}
+    with LocalBroker(settings, directory=root) as local:
+        local.log_dirs = [str(path) for path in paths]
+        yield local
+
+
+@pytest.fixture
+def raw(broker):
+    with Raw(broker.bootstrap) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name():
+    """A topic name that no other test uses."""
+    return f"topic-{next(NAMES)}"
+
+
+@pytest.fixture
+def topic(raw, name):
+    """A topic of two partitions."""
+    return create(raw, name)["name"]
+
+
+def create(raw, name, partitions=2, **config):
+    settings = [{"name": key.replace("_", "."), "value": str(v)} for key, v in config.items()]
+    wanted = {"name": name, "num_partitions": partitions, "replication_factor": 1}
+    asked = {"topics": [wanted | {"configs": settings}], "timeout": 10_000}
+    (made,) = raw.ask("create_topics", 7, asked)["topics"]
+    assert made["error_code"] == "none", made
+    return made
+
+
+def produce(raw, topic, *batches, index=0):
+    """Append batches; the offset of the first."""
+    offsets = []
+    for records in batches:
+        data = {"index": index, "records": bytes(records)}
+        asked = {
+            "acks": -1,
+            "timeout": 5000,
+            "topic_data": [{"name": topic, "partition_data": [data]}],
+        }
+        answer = raw.ask("produce", 9, asked)["responses"][0]["partition_responses"][0]
+        assert answer["error_code"] == "none", answer
+        offsets.append(answer["base_offset"])
+    return offsets[0]
