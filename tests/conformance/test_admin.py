@@ -272,7 +272,7 @@ def every_setting_of_a_topic_is_described(talk):
 def metadata_tells_what_is_asked(talk):
     topic_id = talk.create(partitions=2)
     none = {"name": talk.topic("-none")}
-    ask(talk, "metadata", topics=[{"name": talk.topic()}, none])
+    ask(talk, "metadata", topics=[{"name": talk.topic()}, none], allow_auto_topic_creation=False)
     ask(talk, "metadata", topics=[{"name": None, "topic_id": topic_id}])
     unknown = "00000000-0000-0000-0000-00000000abcd"
     ask(talk, "metadata", topics=[{"name": None, "topic_id": type(topic_id)(unknown)}])

@@ -38,7 +38,16 @@ LARGEST_TIME = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING = -6
-FIRST_VERSION = {LARGEST_TIME: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING: 11}
+FIRST_VERSION = {
+    LATEST: 0,
+    EARLIEST: 0,
+    LARGEST_TIME: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING: 11,
+}
+#: No version knows the negative numbers that are not listed.
+NEVER = 32767
 NOWHERE = -1
 
 #: Offset, time and leader epoch.
@@ -72,7 +81,7 @@ def look_up(
     topic: str, wanted: asked.ListOffsetsPartition, isolation_level: int, context: Context
 ) -> answer.ListOffsetsPartitionResponse:
     """Answer for one partition."""
-    if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, 0):
+    if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, NEVER):
         return refusal(wanted, ErrorCode.UNSUPPORTED_VERSION)
     try:
         partition = context.replicas.leader_of(topic, wanted.partition_index)

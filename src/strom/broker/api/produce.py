@@ -244,7 +244,7 @@ async def recompress_and_append(request: ProduceRequest, context: Context) -> Re
 async def recompressed(
     topic: str | None, batch: ProducePartition, context: Context
 ) -> ProducePartition:
-    """Return the batch in its topic's compression; a bad one as it is, to be refused."""
+    """Return the batch in its topic's compression; nothing of one that cannot be read."""
     partition = context.replicas.find(topic, batch.partition_index)
     records = batch.records
     if partition is None or not records or not partition.log.needs_recompression(records):
@@ -254,5 +254,6 @@ async def recompressed(
         check_field(records, context.header.version)
         changed = await context.parts.host.offload(lambda: log.recompress(records))
     except KafkaError:
-        return batch
+        # Without a batch the partition is refused; the bad one must not be appended as it is.
+        return batch._replace(records=None)
     return batch._replace(records=memoryview(changed))
