@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from strom.log.disk import Disk
 from strom.metadata.records import read_record, write_record
 from strom.raft.voters import Voters, version_message
-from strom.records.batch import read_header
+from strom.records.batch import HEADER_SIZE, Header, compute_crc, read_header
 from strom.records.control import (
     ControlType,
     read_control,
@@ -113,20 +113,28 @@ def _batches(records: Iterable[object]) -> Iterator[Sequence[bytes]]:
 
 
 def read_snapshot(data: bytes) -> Contents:
-    """Return what the snapshot holds; `is_whole` is false if its end is missing."""
+    """Return what the snapshot holds; `is_whole` is false if its end is missing or damaged."""
     contents = Contents()
-    position = 0
-    whole = memoryview(data)
-    while position < len(data):
-        header = read_header(data, position)
-        batch = whole[position : position + header.size_bytes]
+    for header, batch in _sound_batches(data):
         for record in read_records(batch):
             if header.is_control:
                 take_control(contents, record)
             else:
                 contents.records.append(read_record(record.value or b""))
-        position += header.size_bytes
     return contents
+
+
+def _sound_batches(data: bytes) -> Iterator[tuple[Header, memoryview]]:
+    """Yield the batches up to the first that is damaged."""
+    whole = memoryview(data)
+    position = 0
+    while len(data) - position >= HEADER_SIZE:
+        header = read_header(data, position)
+        batch = whole[position : position + header.size_bytes]
+        if not HEADER_SIZE <= header.size_bytes == len(batch) or header.crc != compute_crc(batch):
+            return
+        yield header, batch
+        position += header.size_bytes
 
 
 def take_control(contents: Contents, record: Record) -> None:

@@ -16,11 +16,11 @@ from strom.metadata import (
     topic_decisions,
 )
 from strom.metadata.broker_decisions import Heartbeat, Place, Pulse, Registration
-from strom.metadata.config_decisions import Alteration, Altered, Rules
+from strom.metadata.config_decisions import ALL_BROKERS, MIN_INSYNC, Alteration, Altered, Rules
 from strom.metadata.feature_decisions import FeatureUpdate
 from strom.metadata.image import Image, Resource, applied
 from strom.metadata.outcome import Refusal
-from strom.metadata.records import Record, RegisterController
+from strom.metadata.records import BROKER_RESOURCE, Config, Record, RegisterController
 from strom.metadata.topic_decisions import (
     Created,
     Defaults,
@@ -144,6 +144,17 @@ class Controller:
             self._image, asked, node_id=self._node_id, validate_only=validate_only
         )
 
-    def bootstrap(self, records: Sequence[Record]) -> Decision[Record, None]:
+    def bootstrap(
+        self, records: Sequence[Record], *, min_insync_replicas: int = 1
+    ) -> Decision[Record, None]:
         """Begin a new cluster with these records; one that has begun is left alone."""
-        return Decision(tuple(records) if not self._image.metadata_version else (), None)
+        if self._image.metadata_version:
+            return Decision((), None)
+        # KIP-966: from the first day on, this number is the cluster's and not a broker's.
+        insync = Config(
+            resource_type=BROKER_RESOURCE,
+            resource_name=ALL_BROKERS,
+            name=MIN_INSYNC,
+            value=str(min_insync_replicas),
+        )
+        return Decision((*records, insync), None)

@@ -113,8 +113,8 @@ class Node:
         if not self.voters.includes(self.key):
             self._wake_ms = None
             return self._effects()
+        # The leader that was is kept in mind: where somebody led, the epoch's vote is spent.
         self.role = Role.PROSPECTIVE
-        self.election = ElectionState(self.election.epoch, NOBODY, self.election.voted)
         return self._campaign(now_ms)
 
     def _campaign(self, now_ms: int) -> Effects:
