@@ -132,18 +132,18 @@ def test_the_directory_it_is_in_is_no_move(raw, broker, topic):
 
 
 @pytest.mark.parametrize(
-    ("path", "name", "index", "code"),
+    ("path", "place", "code"),
     [
-        ("/nowhere", "~", 0, "log_dir_not_found"),
-        ("relative", "~", 0, "log_dir_not_found"),
-        (None, "~", 9, "unknown_topic_or_partition"),
-        (None, "no-such", 0, "unknown_topic_or_partition"),
-        (None, "bad name", 0, "unknown_topic_or_partition"),
+        ("/nowhere", ("~", 0), "log_dir_not_found"),
+        ("relative", ("~", 0), "log_dir_not_found"),
+        (None, ("~", 9), "unknown_topic_or_partition"),
+        (None, ("no-such", 0), "unknown_topic_or_partition"),
+        (None, ("bad name", 0), "unknown_topic_or_partition"),
     ],
 )
-def test_moves_that_cannot_be(raw, broker, topic, path, name, index, code):  # noqa: PLR0913
-    wanted = topic if name == "~" else name
-    assert move(raw, wanted, index, path or broker.log_dirs[0]) == code
+def test_moves_that_cannot_be(raw, broker, topic, path, place, code):
+    wanted = topic if place[0] == "~" else place[0]
+    assert move(raw, wanted, place[1], path or broker.log_dirs[0]) == code
 
 
 @pytest.fixture
@@ -158,11 +158,25 @@ def process():
     shutil.rmtree(root, ignore_errors=True)
 
 
+def pace(raw, bytes_per_second):
+    """Limit how fast replicas are moved, so that a kill finds a move under way."""
+    name = "replica.alter.log.dirs.io.max.bytes.per.second"
+    config = {"name": name, "config_operation": 0, "value": str(bytes_per_second)}
+    resource = {"resource_type": 4, "resource_name": "1", "configs": [config]}
+    (done,) = raw.ask("incremental_alter_configs", 1, {"resources": [resource]})["responses"]
+    assert done["error_code"] == "none", done
+
+
+def is_half_done(process, topic):
+    """Whether a move was cut off: there is a copy, or the partition is there twice."""
+    return sum(len(list(Path(path).glob(f"{topic}-0*"))) for path in process.log_dirs) > 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_kills_at_random_points_of_a_move_lose_nothing(process, seed):
     rng = random.Random(seed)
-    topic, count = "killed", 0
+    topic, count, half_done = "killed", 0, 0
     with Raw(process.bootstrap) as raw:
         create(raw, topic, partitions=1, segment_bytes=1 << 20)
         for _ in range(20):
@@ -170,16 +184,20 @@ def test_kills_at_random_points_of_a_move_lose_nothing(process, seed):
             count += 20
     for _ in range(4):
         with Raw(process.bootstrap) as raw:
-            for path in rng.sample(process.log_dirs, 2):
-                move(raw, topic, 0, path)
+            pace(raw, rng.choice([5_000_000, 20_000_000, 2**40]))
+            (here,), _ = places(raw, topic)
+            move(raw, topic, 0, next(each for each in process.log_dirs if each != here))
             for _ in range(rng.randrange(12)):
                 assert produce(raw, topic, batch([b"y" * 5000] * 20)) == count
                 count += 20
         process.kill()
+        half_done += is_half_done(process, topic)
         process.start()
         with Raw(process.bootstrap) as raw:
             assert offsets(raw, topic) == list(range(count))
+    assert half_done, "no kill came in time"
     with Raw(process.bootstrap) as raw:
+        pace(raw, 2**40)
         there = process.log_dirs[seed % 2]
         move(raw, topic, 0, there)
         wait_moved(raw, topic, there)
