@@ -255,6 +255,28 @@ def test_a_clean_stop_without_checkpoint_or_snapshot_is_understood_all_the_same(
     assert open_log(disk, recovery_point=60).end_offset == 60
 
 
+def test_preallocated_space_is_given_back_although_the_setting_is_gone():
+    disk = new_disk()
+    log = open_log(disk, dataclasses.replace(SMALL, preallocate=True))
+    append(log, b"a")
+    log.config = SMALL
+    log = reopen(log, disk)
+    disk.crash()
+    assert values_of(open_log(disk, recovery_point=1)) == [(0, b"a")]
+
+
+def test_a_segment_that_was_left_wants_a_flush():
+    log = open_log(new_disk())
+    append(log, b"a")
+    assert not log.flush_due(NOW)
+    log.roll(NOW)
+    assert log.flush_due(NOW)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    assert not log.flush_due(NOW)
+
+
 def test_closing_an_untouched_log_writes_nothing():
     disk = new_disk()
     log = reopen(open_log(disk), disk)

@@ -17,14 +17,19 @@ WRITE_BACK_BYTES = 8 * 1024 * 1024
 class Flush:
     """The syncs that make a log durable up to an offset."""
 
-    __slots__ = ("_directory", "_disk", "_files", "end_offset", "is_done", "truncations")
+    __slots__ = ("_directories", "_disk", "_files", "end_offset", "is_done", "truncations")
 
     def __init__(
-        self, disk: Disk, files: Sequence[File], directory: str, end_offset: int, truncations: int
+        self,
+        disk: Disk,
+        files: Sequence[File],
+        directories: Sequence[str],
+        end_offset: int,
+        truncations: int,
     ) -> None:
         self._disk = disk
         self._files = files
-        self._directory = directory
+        self._directories = directories
         self.end_offset = end_offset
         #: How often the log had been cut when this began; after a cut it proves nothing.
         self.truncations = truncations
@@ -34,8 +39,8 @@ class Flush:
         """Wait for the disk. Touches nothing of the log, so it may run in a thread."""
         for file in self._files:
             file.sync()
-        if self._directory:
-            self._disk.sync_directory(self._directory)
+        for directory in self._directories:
+            self._disk.sync_directory(directory)
         self.is_done = True
 
 

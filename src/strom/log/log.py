@@ -99,6 +99,7 @@ class Log(SegmentedLog):
         if not log.segments:
             log.epochs.write()
             log._add_segment(start_offset, now_ms)
+            log._unsynced_parent = True
         log._activate()
         log.start_offset = max(start_offset, log.segments[0].base_offset)
         log.recovery_point = max(min(recovery_point, log.end_offset), log.start_offset)

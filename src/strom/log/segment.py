@@ -63,6 +63,7 @@ class Segment:
         "directory",
         "interval_bytes",
         "is_active",
+        "is_allocated",
         "is_torn",
         "jitter_ms",
         "max_time_ms",
@@ -83,6 +84,8 @@ class Segment:
         self.interval_bytes = 4096
         self.jitter_ms = 0
         self.is_active = False
+        #: The file was made longer than what is in it (`preallocate`).
+        self.is_allocated = False
         #: Behind the valid part there may be bytes of a failed write that could not be cut off.
         self.is_torn = False
         self.used = False
@@ -110,6 +113,7 @@ class Segment:
         file.truncate(0)
         if preallocate_bytes:
             file.truncate(preallocate_bytes)
+            self.is_allocated = True
         self._file = file
         self._files.admit(self)
 
@@ -373,9 +377,16 @@ class Segment:
             self.add_aborted(each)
         self.bytes_since_entry = 0
 
+    def trim(self) -> None:
+        """Give back the space that was allocated ahead."""
+        if self.is_allocated:
+            self.file().truncate(self.size_bytes)
+            self.is_allocated = False
+
     def cut(self, position: int) -> None:
         """Let the segment end at the position."""
         self.file().truncate(position)
+        self.is_allocated = False
         self.size_bytes = position
         self._hints = None
         if position == 0:

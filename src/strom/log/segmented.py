@@ -61,6 +61,7 @@ class SegmentedLog:
         "_limits",
         "_truncations",
         "_unsynced_names",
+        "_unsynced_parent",
         "_written_back",
         "cut_bytes",
         "directory",
@@ -101,6 +102,8 @@ class SegmentedLog:
         self._is_touched = False
         #: Files were created or renamed since the directory was last synced.
         self._unsynced_names = False
+        #: The directory itself was created since the one above it was last synced.
+        self._unsynced_parent = False
 
     # Settings and facts.
 
@@ -147,8 +150,7 @@ class SegmentedLog:
             return
         left.finish_times()
         left.write_indexes()
-        if self._config.preallocate:
-            left.cut(left.size_bytes)
+        left.trim()
         self.take_snapshot()
         self._add_segment(base_offset, now_ms)
         left.is_active = False
@@ -200,10 +202,12 @@ class SegmentedLog:
     # Flushing.
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` ask for a flush now."""
+        """Whether `flush.messages`, `flush.ms` or a segment that was left ask for a flush."""
         unflushed = self.end_offset - self.recovery_point
         return unflushed > 0 and (
             unflushed >= self._config.flush_messages
+            # As in Kafka: a crash is to cost the reading of one segment, not of many.
+            or self.recovery_point < self._active.base_offset
             or now_ms - self._flushed_ms >= self._config.flush_ms
         )
 
@@ -219,9 +223,11 @@ class SegmentedLog:
             files.append(disk.open(self.epochs.path))
             self.epochs.is_dirty = False
             self._unsynced_names = True
-        directory = self.directory if self._unsynced_names else ""
-        self._unsynced_names = False
-        return Flush(disk, files, directory, self.end_offset, self._truncations)
+        directories = [self.directory] if self._unsynced_names else []
+        if self._unsynced_parent:
+            directories.append(self.directory.rpartition("/")[0])
+        self._unsynced_names = self._unsynced_parent = False
+        return Flush(disk, files, directories, self.end_offset, self._truncations)
 
     def _beside(self, segment: Segment) -> list[File]:
         """Return the files beside a segment's batches, up to date but not synced."""
@@ -391,15 +397,16 @@ class SegmentedLog:
         if self._is_touched and self.failed is None:
             active = self._active
             active.finish_times()
-            if self._config.preallocate:
-                active.cut(active.size_bytes)
+            was_allocated = active.is_allocated
+            active.trim()
             # Neither indexes nor snapshot are waited for: if a power cut takes them, the next
             # start finds that out and reads the batches, which are.
             active.write_indexes()
             self.take_snapshot()
-            flush = self.begin_flush()
-            flush.run()
-            self.end_flush(flush)
+            if self.end_offset > self.recovery_point or self._truncations or was_allocated:
+                flush = self.begin_flush()
+                flush.run()
+                self.end_flush(flush)
             self._is_touched = False
         for segment in self.segments:
             segment.close()

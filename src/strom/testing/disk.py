@@ -311,7 +311,6 @@ class FakeDisk:
             number
             for number, (source, target, _) in enumerate(self._renames, 1)
             if path in (os.path.dirname(source or ""), os.path.dirname(target or ""))
-            or target == path
         ]
         if concerned:
             # Names are journaled in order: what came before is durable as well.
