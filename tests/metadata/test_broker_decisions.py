@@ -7,7 +7,8 @@ import pytest
 from strom.metadata.broker_decisions import Heartbeat
 from strom.metadata.feature_decisions import supported_features
 from strom.metadata.outcome import Refusal
-from strom.metadata.records import NO_LEADER, SupportedFeature
+from strom.metadata.records import NO_LEADER, PartitionChange, SupportedFeature
+from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.metadata.cluster import CLUSTER_ID, Cluster, directory_of
 
@@ -155,6 +156,36 @@ def test_an_unregistered_broker_is_gone_and_leads_nothing():
     with pytest.raises(KafkaError) as refused:
         cluster.controller.unregister_broker(1)
     assert refused.value.message == "Broker ID 1 is not currently registered"
+
+
+def test_a_partition_as_kafka_leaves_it_at_a_clean_stop_is_led_again():
+    cluster = spread(2)
+    cluster.beat(1, want_fence=True)
+    cluster.beat(2, want_fence=True)
+    topic_id = cluster.image.topics_by_name["t"].id
+    as_kafka_leaves_it = PartitionChange(
+        partition_id=0,
+        topic_id=topic_id,
+        isr=(),
+        leader=NO_LEADER,
+        eligible_leader_replicas=(2, 1),
+        last_known_elr=(2,),
+    )
+    cluster.do(Decision((as_kafka_leaves_it,), None))
+    cluster.beat(1)
+    led = cluster.partition()
+    assert (led.leader, led.isr, led.eligible_leaders) == (1, (1,), (2,))
+    assert led.last_known_leaders == ()
+
+
+def test_a_partition_that_nobody_is_remembered_for_stays_without_a_leader():
+    cluster = spread(1)
+    topic_id = cluster.image.topics_by_name["t"].id
+    lost = PartitionChange(partition_id=0, topic_id=topic_id, isr=(), leader=NO_LEADER)
+    cluster.do(Decision((lost,), None))
+    cluster.beat(1, want_fence=True)
+    cluster.beat(1)
+    assert cluster.partition().leader == NO_LEADER
 
 
 # Directories.

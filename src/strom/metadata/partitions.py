@@ -4,6 +4,9 @@ A replica is *live* if its broker is active and its directory is not known to be
 leader is the first live replica in the in-sync set, in the order of the assignment; there
 is none if no in-sync replica is live. A replica that is no longer live leaves the in-sync set,
 unless it would be the last: that one has all the data and gets the lead back when it returns.
+
+Kafka lets the in-sync set become empty and remembers who was in it last (KIP-966); where it
+left a partition so, one of those leads again.
 """
 
 from collections.abc import Callable, Iterator
@@ -72,6 +75,8 @@ def elect(
         for each, directory in zip(partition.replicas, partition.directories, strict=True)
         if live(each, directory)
     ]
+    if not partition.isr:
+        return _elect_from_memory(topic.id, index, partition, serving)
     isr = tuple(each for each in partition.isr if each in serving) or partition.isr[:1]
     leader = _next_leader(partition, isr, serving)
     if leader == NO_LEADER and partition.leader in fallen:
@@ -84,6 +89,25 @@ def elect(
         topic_id=topic.id,
         isr=None if isr == partition.isr else isr,
         leader=leader if must_lead_anew else NO_LEADER_CHANGE,
+    )
+
+
+def _elect_from_memory(
+    topic_id: UUID, index: int, partition: Partition, serving: list[int]
+) -> PartitionChange | None:
+    remembered = (*partition.eligible_leaders, *partition.last_known_leaders)
+    leader = next((each for each in remembered if each in serving), None)
+    if leader is None:
+        return None
+    return PartitionChange(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=(leader,),
+        leader=leader,
+        eligible_leader_replicas=tuple(
+            each for each in partition.eligible_leaders if each != leader
+        ),
+        last_known_elr=(),
     )
 
 
