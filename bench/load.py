@@ -108,18 +108,25 @@ def create(args, topic, partitions):
 
 
 def end_offsets(args):
-    reader = Consumer(
-        config(args, group_id="load", enable_auto_commit=False)
-        | {"bootstrap.servers": args.bootstrap}
-    )
+    own = config(args, group_id="load", enable_auto_commit=False)
+    reader = Consumer(own | {"bootstrap.servers": args.bootstrap})
     try:
         partitions = reader.list_topics(args.topic, timeout=10).topics[args.topic].partitions
-        return {
-            p: reader.get_watermark_offsets(TopicPartition(args.topic, p), timeout=10)[1]
-            for p in partitions
-        }
+        return {p: end_offset(reader, TopicPartition(args.topic, p)) for p in partitions}
     finally:
         reader.close()
+
+
+def end_offset(reader, partition):
+    """Ask again while a broker that was told to lead does not know it yet."""
+    for _ in range(200):
+        try:
+            return reader.get_watermark_offsets(partition, timeout=10)[1]
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+        time.sleep(0.05)
+    raise SystemExit(f"{partition} has no leader")
 
 
 def parallel(count, work, *args):
