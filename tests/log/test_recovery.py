@@ -111,6 +111,20 @@ def test_an_index_that_points_between_batches_is_found_out():
     assert [offset for offset, _ in values_of(log)] == list(range(24))
 
 
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_whatever_byte_of_an_index_is_wrong_reading_is_right(suffix):
+    disk, _ = written()
+    content = disk.read(NAME + suffix)
+    for position in range(len(content)):
+        for mask in (1, 0x10, 0xFF):
+            disk.write(NAME + suffix, content)
+            disk.corrupt(NAME + suffix, position, mask)
+            log = open_log(disk, ONE_SEGMENT, clean=True, recovery_point=24)
+            assert [offset for offset, _ in values_of(log)] == list(range(24))
+            for number in (0, 3, 7, 11):
+                assert log.offset_for_time(NOW + number * 7, 24).offset == number * 2
+
+
 def test_a_clean_index_is_the_one_that_recovery_builds():
     disk, _ = written(40)
     before = {suffix: disk.read(NAME + suffix) for suffix in (".index", ".timeindex")}

@@ -53,6 +53,8 @@ class OffsetIndex:
             raise DamagedIndexError
         if index.positions and not 0 < index.positions[0] <= index.positions[-1] < log_size:
             raise DamagedIndexError
+        if index.offsets and index.offsets[0] < 0:
+            raise DamagedIndexError
         index.written = len(index.offsets)
         return index
 
@@ -69,10 +71,10 @@ class OffsetIndex:
         at = bisect_right(self.offsets, relative_offset)
         return (self.offsets[at - 1], self.positions[at - 1]) if at else (-1, 0)
 
-    def boundary_before(self, position: int) -> int:
-        """Return the last known beginning of a batch that is not above the position, or 0."""
+    def boundary_before(self, position: int) -> tuple[int, int]:
+        """Return the last entry whose position is not above this one, or (-1, 0)."""
         at = bisect_right(self.positions, position)
-        return self.positions[at - 1] if at else 0
+        return (self.offsets[at - 1], self.positions[at - 1]) if at else (-1, 0)
 
     def truncate(self, relative_offset: int) -> None:
         """Forget what is at the offset and above."""
@@ -137,10 +139,10 @@ class TimeIndex:
         """Return the largest time and the offset that has it, or (-1, 0) if none is known."""
         return (self.times[-1], self.offsets[-1]) if self.times else (-1, 0)
 
-    def floor(self, timestamp_ms: int) -> int:
-        """Return an offset up to which no record has this time or a later one."""
+    def floor(self, timestamp_ms: int) -> tuple[int, int]:
+        """Return the last entry in front of this time, or (-1, 0); up to it all is earlier."""
         at = bisect_left(self.times, timestamp_ms)
-        return self.offsets[at - 1] if at else 0
+        return (self.times[at - 1], self.offsets[at - 1]) if at else (-1, 0)
 
     def truncate(self, relative_offset: int) -> None:
         """Forget what is at the offset and above."""

@@ -103,7 +103,10 @@ class Log(SegmentedLog):
         log._activate()
         log.start_offset = max(start_offset, log.segments[0].base_offset)
         log.recovery_point = max(min(recovery_point, log.end_offset), log.start_offset)
-        log._is_touched = log._is_touched or not clean
+        if not clean:
+            # Recovery may have cut and removed; a clean stop must not be said before it is sure.
+            log._is_touched = log._unsynced_names = True
+            log._truncations = 1
         if log.start_offset > log.end_offset:
             # The batches in front of the first offset went too: nothing before it is wanted.
             log.truncate_fully_and_start_at(log.start_offset, now_ms)
@@ -383,7 +386,7 @@ class Log(SegmentedLog):
 
 def _fit(segment: Segment, position: int, max_bytes: int, whole_first: bool) -> int:
     """Return how many bytes from the position on are given to a reader who wants no more."""
-    cut = segment.offset_index().boundary_before(position + max_bytes)
+    cut = segment.boundary_before(position + max_bytes)
     file = segment.file()
     if cut > position:
         # A reader who is given whole batches asks for the one behind them next.

@@ -93,14 +93,11 @@ class Loader:
         end_offset = known.recovery_point
         if known.clean and end_offset >= segments[-1].base_offset:
             producers = self._snapshot_at(end_offset)
-            if producers is not None or end_offset == segments[0].base_offset:
-                self._drop_stray_snapshots()
-                return self._loaded(end_offset, producers or Producers(self._name))
-        if known.clean:
-            # The stop was clean, but checkpoint or snapshot are missing: find what they said.
-            end_offset = self._end_of(segments[-1])
-            producers = self._replayed_to(end_offset)
+            if producers is None:
+                producers = self._replayed_to(end_offset)
+            self._drop_stray_snapshots()
             return self._loaded(end_offset, producers)
+        # Segments behind the end of a log that was closed are no part of it.
         return self._recover(known, rebuild_epochs=not has_epochs)
 
     def _loaded(self, end_offset: int, producers: Producers) -> Loaded:
@@ -262,13 +259,6 @@ class Loader:
             self._cut_bytes += segment.size_bytes
             remove_segment(self._disk, segment)
         del self._segments[number:]
-
-    def _end_of(self, segment: Segment) -> int:
-        end_offset = segment.base_offset
-        start = segment.offset_index().boundary_before(segment.size_bytes)
-        for _, header, _ in walk(segment.file(), start, segment.size_bytes):
-            end_offset = header.last_offset + 1
-        return end_offset
 
 
 def replay(

@@ -170,17 +170,11 @@ class Segment:
             self.set_indexes(offsets, times)
             self.max_time_ms, relative = times.last()
             self.max_time_offset = self.base_offset + relative
-            self._check_last_time()
-        except (FileNotFoundError, DamagedIndexError, DamagedSegmentError):
+            # Even a segment that is too small for an index has its last entry of time.
+            if not self._has_time(self.max_time_ms, self.max_time_offset):
+                self.rebuild_indexes()
+        except (FileNotFoundError, DamagedIndexError):
             self.rebuild_indexes()
-
-    def _check_last_time(self) -> None:
-        """Refuse a time index whose last entry is not of the batch that it names."""
-        # Even a segment that is too small for an index has its last entry of time.
-        position = self._search(self.max_time_offset)
-        header = read_header(self.file().read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
-        if header.max_timestamp != self.max_time_ms:
-            raise DamagedIndexError
 
     def set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         """Take these for the segment's indexes."""
@@ -292,7 +286,7 @@ class Segment:
         if self._first_time is None:
             if self.size_bytes == 0:
                 return -1
-            self._first_time = read_header(self.file().read_at(0, HEADER_SIZE)).max_timestamp
+            self._first_time = self._header_at(0).max_timestamp
         return self._first_time
 
     # Finding.
@@ -314,6 +308,29 @@ class Segment:
             self.rebuild_indexes()
             position = self.offset_index().floor(offset - self.base_offset)[1]
             return find(self.file(), offset, position, self.size_bytes)
+
+    def boundary_before(self, position: int) -> int:
+        """Return a beginning of a batch that is not above the position, as late as is known."""
+        relative, found = self.offset_index().boundary_before(position)
+        if found and self._header_at(found).last_offset != self.base_offset + relative:
+            self.rebuild_indexes()
+            found = self.offset_index().boundary_before(position)[1]
+        return found
+
+    def offset_before_time(self, timestamp_ms: int) -> int:
+        """Return an offset up to which no record has this time or a later one."""
+        time, relative = self.time_index().floor(timestamp_ms)
+        if time >= 0 and not self._has_time(time, self.base_offset + relative):
+            self.rebuild_indexes()
+            relative = self.time_index().floor(timestamp_ms)[1]
+        return self.base_offset + relative
+
+    def _has_time(self, time_ms: int, offset: int) -> bool:
+        """Whether an entry of the time index is of the batch that it names."""
+        return self._header_at(self._search(offset)).max_timestamp == time_ms
+
+    def _header_at(self, position: int) -> Header:
+        return read_header(self.file().read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
 
     def hint(self, offset: int, position: int) -> None:
         """Remember that the batch with this offset begins at the position, for the next reader."""

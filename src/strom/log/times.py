@@ -23,10 +23,11 @@ def find_time(
     for segment in segments:
         if segment.base_offset >= end_offset:
             return None
-        times = segment.time_index()
+        # The largest time is read with the indexes.
+        segment.time_index()
         if segment.max_time_ms < timestamp_ms:
             continue
-        offset = max(segment.base_offset + times.floor(timestamp_ms), start_offset)
+        offset = max(segment.offset_before_time(timestamp_ms), start_offset)
         for _, header, batch in segment.batches(offset):
             if header.base_offset >= end_offset:
                 return None
