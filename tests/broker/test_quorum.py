@@ -7,10 +7,12 @@ from random import Random
 from uuid import UUID
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import NewTopic as AskedTopic
 
 from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
 from strom.broker.snapshots import SnapshotId, parse_file_name, read_snapshot
-from strom.broker.storage import Plan, format_storage
+from strom.broker.storage import Plan, format_storage, inspect_storage
 from strom.log.disk import RealDisk
 from strom.log.files import OpenFiles
 from strom.metadata.broker_decisions import Heartbeat
@@ -22,6 +24,7 @@ from strom.raft.voters import Listener, ReplicaKey
 from strom.replicated.runtime import Runtime
 from strom.testing.disk import FakeDisk, PowerCutError
 from strom.wire.errors import ErrorCode, KafkaError
+from tests import nodes
 from tests.metadata.cluster import CLUSTER_ID, SomeRules, directory_of, registration_of
 
 DIRECTORY_ID = directory_of(1)
@@ -46,14 +49,17 @@ class Place:
         listeners = (Listener("CONTROLLER", "localhost", 9093),)
         plan = Plan(1, CLUSTER_ID, [(path, DIRECTORY_ID)], listeners)
         format_storage(self.disk, plan, now_ms=self.now_ms)
+        self.meta = inspect_storage(self.disk, [path])[0].meta
 
     def open(self):
         at = Surroundings(OpenFiles(self.disk), lambda: self.now_ms, offload, Random(0))
-        return Quorum.open(self.path, KEY, self.config, at)
+        key = ReplicaKey(self.meta.node_id, self.meta.directory_id)
+        return Quorum.open(self.path, key, self.config, at)
 
     def controller(self, quorum):
-        image = quorum.loaded_image
-        return Controller(image, cluster_id=CLUSTER_ID, node_id=1, rules=SomeRules())
+        return Controller(
+            quorum.loaded_image, cluster_id=self.meta.cluster_id, node_id=1, rules=SomeRules()
+        )
 
     @contextlib.asynccontextmanager
     async def running(self):
@@ -74,9 +80,12 @@ class Place:
             runtime = Runtime(controller, quorum)
             bootstrap = read_bootstrap(OpenFiles(self.disk), self.path)
             await runtime.execute(controller.bootstrap, bootstrap)
+            registration = registration_of(
+                1, cluster_id=self.meta.cluster_id, directories=(self.meta.directory_id,)
+            )
             epoch = await runtime.execute(
                 controller.register_broker,
-                registration_of(1),
+                registration,
                 broker_epoch=quorum.end_offset,
                 has_session=False,
             )
@@ -418,3 +427,37 @@ def test_kafkas_dump_tool_reads_log_and_snapshots(kafka_tool, tmp_path):
         assert "SnapshotFooter" in each
     assert '"host":"localhost","port":9093' in in_voters
     assert '"metadata.version","featureLevel":30' in in_bootstrap
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_a_cluster_goes_from_kafka_to_strom_and_back():
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    kafka = nodes.KafkaProcess(nodes.new_directory("metadata"))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+
+    async def take_over():
+        place = Place(RealDisk(), str(kafka.directory))
+        async with place.node() as (quorum, controller, runtime):
+            assert quorum.leader_epoch == 2
+            assert controller.image.metadata_version == 30
+            led = controller.image.partition("from.kafka", 1)
+            assert (led.leader, led.isr) == (1, (1,))
+            await create(runtime, controller, "from-strom", 2)
+            end_offset, leader_epoch = quorum.high_watermark, quorum.leader_epoch
+            image = controller.image._replace(end_offset=end_offset, leader_epoch=leader_epoch)
+            await quorum.write_snapshot(image)
+
+    try:
+        kafka.start()
+        admin.create_topics([AskedTopic("from.kafka", 2)])["from.kafka"].result()
+        kafka.stop()
+        asyncio.run(take_over())
+        kafka.start()
+        topics = admin.list_topics(timeout=30).topics
+        assert set(topics) == {"from.kafka", "from-strom"}
+        leaders = {each.leader for topic in topics.values() for each in topic.partitions.values()}
+        assert leaders == {1}
+    finally:
+        kafka.remove()

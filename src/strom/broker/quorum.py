@@ -152,11 +152,6 @@ class Quorum:
         """Who has a vote."""
         return self._node.voters
 
-    @property
-    def log(self) -> Log:
-        """The replica itself, for those who read it."""
-        return self._log
-
     # Leading.
 
     def start(self) -> None:

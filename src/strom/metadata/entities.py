@@ -8,7 +8,7 @@ later: what an old record lacks has the default of the new one.
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, make_dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 from kio.static.constants import EntityType
 
@@ -28,13 +28,6 @@ Reader = Callable[[bytes, int], tuple[Any, int]]
 #: Made when first needed: making one takes longer than a thousand uses.
 _READERS: dict[tuple[type, int], Reader] = {}
 _WRITERS: dict[type, Callable[[BytesIO, Any], None]] = {}
-
-
-class Entity(Protocol):
-    """A record's class, as `entity` makes it."""
-
-    __version__: ClassVar[int]
-    __api_key__: ClassVar[int]
 
 
 def kafka(kind: str, *, tag: int | None = None, since: int = 0) -> dict[str, object]:

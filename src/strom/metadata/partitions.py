@@ -14,10 +14,10 @@ from uuid import UUID
 
 from strom.metadata.image import Broker, Image, Partition, Topic
 from strom.metadata.records import (
-    DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,
     NO_LEADER,
     NO_LEADER_CHANGE,
+    RESERVED_IDS,
     PartitionChange,
     PartitionCreated,
 )
@@ -140,4 +140,4 @@ def assigned(partition: Partition, broker_id: int, directory: UUID) -> tuple[UUI
 
 def is_reserved(directory: UUID) -> bool:
     """Whether the id means something else than a directory."""
-    return directory.int <= DIRECTORY_LOST.int
+    return directory.int < RESERVED_IDS

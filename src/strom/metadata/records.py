@@ -22,11 +22,12 @@ FRAME_VERSION = 1
 NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 
-#: Directory ids with a meaning of their own (KIP-858); no directory is ever given one of these.
+#: Directory ids with a meaning of their own (KIP-858); of the first hundred none is ever given
+#: to a directory.
 #: kio reads the id of zeros, a partition not yet looked at since ZooKeeper, as None.
 DIRECTORY_UNASSIGNED = UUID(int=1)
 DIRECTORY_LOST = UUID(int=2)
-RESERVED_IDS_MAX = 100
+RESERVED_IDS = 100
 
 #: The values of BrokerRegistrationChange's tri-state fields.
 UNFENCE, UNCHANGED, FENCE = -1, 0, 1

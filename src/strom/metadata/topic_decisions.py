@@ -31,7 +31,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 #: More partitions than this in one request are refused: they would be one enormous batch.
 PARTITIONS_PER_REQUEST_MAX = 10_000
-REPLICATION_FACTOR_MAX = 32767
 
 #: Asks for the cluster's default.
 DEFAULT = -1
