@@ -365,8 +365,8 @@ class Broker:
         )
         await self._host.offload(lambda: close_logs(parts))
         parts.quorum.close()
+        await housekeeping.checkpoint_all()
         for directory in parts.replicas.online_directories:
-            housekeeping.checkpoint_all(directory)
             directory.close(clean=True, broker_epoch=epoch)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine
 from time import perf_counter
 
 from strom.broker.context import Parts
+from strom.broker.replicas import start_offset_of
 from strom.broker.server import Server
 from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT
-from strom.log.directory import LogDirectory
 from strom.replication.partition import Partition
 
 log = logging.getLogger("strom.housekeeping")
@@ -98,28 +98,15 @@ class Housekeeping:
         await self._checkpoint(LOG_START, start_offset_of)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[Partition], int | None]) -> None:
-        replicas, host = self._parts.replicas, self._parts.host
+        replicas = self._parts.replicas
         for directory in replicas.online_directories:
-            offsets = gather(replicas.partitions_in(directory), offset_of)
-            try:
-                await host.offload(
-                    lambda directory=directory, offsets=offsets: directory.write_checkpoint(  # type: ignore[misc]
-                        name, offsets
-                    )
-                )
-            except OSError as error:
-                replicas.fail(directory, error)
+            await replicas.checkpoint(directory, name, offset_of)
 
-    def checkpoint_all(self, directory: LogDirectory) -> None:
-        """Write every checkpoint of a directory, at a clean stop."""
-        partitions = self._parts.replicas.partitions_in(directory)
-        directory.write_checkpoint(
-            HIGH_WATERMARK, gather(partitions, lambda each: each.high_watermark)
-        )
-        directory.write_checkpoint(
-            RECOVERY_POINT, gather(partitions, lambda each: each.log.recovery_point)
-        )
-        directory.write_checkpoint(LOG_START, gather(partitions, start_offset_of))
+    async def checkpoint_all(self) -> None:
+        """Write every checkpoint, at a clean stop."""
+        await self.note_high_watermarks()
+        await self.note_recovery_points()
+        await self.note_start_offsets()
 
     # Logs.
 
@@ -160,20 +147,3 @@ class Housekeeping:
             partition.log.expire_producers(self._parts.host.now_ms())
             if number % PARTITIONS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-
-
-def gather(
-    partitions: list[Partition], offset_of: Callable[[Partition], int | None]
-) -> dict[tuple[str, int], int]:
-    """Return the offset of each partition that has one to be noted."""
-    return {
-        (each.topic, each.index): offset
-        for each in partitions
-        if (offset := offset_of(each)) is not None
-    }
-
-
-def start_offset_of(partition: Partition) -> int | None:
-    """Return the start offset if the first segment's name does not tell it."""
-    first = partition.log.segments[0].base_offset
-    return partition.log.start_offset if partition.log.start_offset > first else None

@@ -13,8 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
 from strom.broker.host import Host
-from strom.broker.housekeeping import gather, start_offset_of
-from strom.broker.replicas import Replicas
+from strom.broker.replicas import Replicas, start_offset_of
 from strom.log.checkpoints import LOG_START
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.log import Log
@@ -184,8 +183,9 @@ class Moves:
         if partition.log.failed is not None:
             return
         # Records that were deleted must not come back with the copy.
-        starts = gather(self._replicas.partitions_in(target), start_offset_of)
-        await self._host.offload(lambda: target.write_checkpoint(LOG_START, starts))
+        await self._replicas.checkpoint(target, LOG_START, start_offset_of)
+        if target.failed is not None:
+            return
         await self._moved(partition, target)
         await self._remove((partition.topic, partition.index), source, left)
 

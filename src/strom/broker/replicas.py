@@ -78,6 +78,8 @@ class Replicas:
         self._offline: set[TopicPartition] = set()
         #: Copies that an earlier run has left unfinished, to be gone on with after the start.
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
+        #: Directories of which a checkpoint is being written, by their path.
+        self._writing: dict[str, asyncio.Future[None]] = {}
         #: Directories that failed since the controller was last told.
         self.news = asyncio.Event()
 
@@ -403,6 +405,29 @@ class Replicas:
         if error is not None and directory is not None:
             self.fail(directory, error)
 
+    # Checkpoints.
+
+    async def checkpoint(
+        self, directory: LogDirectory, name: str, offset_of: Callable[[Partition], int | None]
+    ) -> None:
+        """Write one checkpoint of a directory; an error of the disk takes it out of use.
+
+        One is written at a time: two writers of one file would take its temporary name from
+        each other. The offsets are gathered when it is our turn, so none overwrites newer ones.
+        """
+        while (writing := self._writing.get(directory.path)) is not None:
+            await asyncio.shield(writing)
+        writing = self._writing[directory.path] = asyncio.get_running_loop().create_future()
+        try:
+            if directory.failed is None:
+                offsets = gather(self.partitions_in(directory), offset_of)
+                await self._host.offload(lambda: directory.write_checkpoint(name, offsets))
+        except OSError as error:
+            self.fail(directory, error)
+        finally:
+            del self._writing[directory.path]
+            writing.set_result(None)
+
     # Flushing.
 
     async def flush(self, partition: Partition) -> None:
@@ -428,6 +453,23 @@ class Replicas:
         finally:
             partition.flushing.set_result(None)
             partition.flushing = None
+
+
+def gather(
+    partitions: list[Partition], offset_of: Callable[[Partition], int | None]
+) -> dict[TopicPartition, int]:
+    """Return the offset of each partition that has one to be noted."""
+    return {
+        (each.topic, each.index): offset
+        for each in partitions
+        if (offset := offset_of(each)) is not None
+    }
+
+
+def start_offset_of(partition: Partition) -> int | None:
+    """Return the start offset if the first segment's name does not tell it."""
+    first = partition.log.segments[0].base_offset
+    return partition.log.start_offset if partition.log.start_offset > first else None
 
 
 def name_of(found: FoundPartition) -> TopicPartition:

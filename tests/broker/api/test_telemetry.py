@@ -1,15 +1,19 @@
 """A client's metrics, from the subscription to /metrics. Row: MON-01."""
 
+import time
 import urllib.request
 from uuid import UUID
 
 import pytest
+from confluent_kafka import Producer
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from strom.records.compression import Codec, compress
+from tests.conformance.raw import Raw
 
 METRICS_RESOURCE = 16
 ACCEPTED = [4, 3, 1, 2]
+PATIENCE_SECONDS = 30
 
 
 @pytest.fixture
@@ -82,3 +86,21 @@ def test_a_client_is_given_an_id_or_keeps_its_own(raw, subscription):
 )
 def test_a_push_that_is_wrong_is_refused(raw, subscription, given, code):
     assert push(raw, ask(raw), **given) == code
+
+
+@pytest.mark.slow
+def test_a_real_client_pushes_what_it_is_asked_for(strom_brokers):
+    broker = strom_brokers({"strom.http.port": "0"})
+    changes = {"metrics": "*", "interval.ms": "100"}
+    configs = [{"name": k, "config_operation": 0, "value": v} for k, v in changes.items()]
+    resource = {"resource_type": METRICS_RESOURCE, "resource_name": "all", "configs": configs}
+    with Raw(broker.bootstrap) as raw:
+        raw.ask("incremental_alter_configs", 1, {"resources": [resource]})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "flug"})
+    producer.produce("flugdaten", b"x")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while 'client_id="flug"' not in page(broker) and time.monotonic() < deadline:
+        producer.poll(0.05)
+    shown = [line for line in page(broker).splitlines() if 'client_id="flug"' in line]
+    assert any(line.startswith("org_apache_kafka_producer_") for line in shown)
+    producer.flush(PATIENCE_SECONDS)
