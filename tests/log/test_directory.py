@@ -71,7 +71,7 @@ def test_the_mark_of_a_clean_stop_holds_for_one_start():
     directory = LogDirectory.open(disk, "/data")
     assert not directory.was_clean
     directory.close(clean=True, broker_epoch=42)
-    assert disk.read(f"/data/{CLEAN_SHUTDOWN}") == b'{"broker_epoch":"42","version":"0"}'
+    assert disk.read(f"/data/{CLEAN_SHUTDOWN}") == b'{"version":0,"brokerEpoch":42}'
     disk.crash()
     directory = LogDirectory.open(disk, "/data")
     assert (directory.was_clean, directory.clean_epoch) == (True, 42)

@@ -52,6 +52,15 @@ def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
     return PREFIX_SIZE + int.from_bytes(buffer[at + 8 : at + 12], "big")
 
 
+def peek(file: File, position: int) -> tuple[int, int]:
+    """Return base offset and last offset of the batch at the position; (0, -1) at the end."""
+    data = file.read_at(position, _STEP.size)
+    if len(data) < _STEP.size:
+        return 0, -1
+    base_offset, _, last_delta = _STEP.unpack(data)
+    return base_offset, base_offset + last_delta
+
+
 def find(file: File, offset: int, position: int, end: int, last_offset: int = -1) -> int:
     """Return where the first batch begins that ends at the offset or later, or the end.
 

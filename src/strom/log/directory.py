@@ -126,7 +126,7 @@ class LogDirectory:
             return
         self.was_clean = True
         try:
-            self.clean_epoch = int(json.loads(content)["broker_epoch"])
+            self.clean_epoch = int(json.loads(content)["brokerEpoch"])
         except (ValueError, KeyError, TypeError):
             self.clean_epoch = -1
         self.disk.remove(mark)
@@ -136,7 +136,7 @@ class LogDirectory:
         """Give the directory back; `clean` only if every log in it was closed and checkpointed."""
         try:
             if clean and self.failed is None:
-                content = {"broker_epoch": str(broker_epoch), "version": "0"}
+                content = {"version": 0, "brokerEpoch": broker_epoch}
                 data = json.dumps(content, separators=(",", ":")).encode()
                 self.disk.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", data)
         finally:

@@ -387,12 +387,9 @@ class Log(SegmentedLog):
 def _fit(segment: Segment, position: int, max_bytes: int, whole_first: bool) -> int:
     """Return how many bytes from the position on are given to a reader who wants no more."""
     cut = segment.boundary_before(position + max_bytes)
-    file = segment.file()
     if cut > position:
-        # A reader who is given whole batches asks for the one behind them next.
-        segment.hint(read_prefix(file.read_at(cut, PREFIX_SIZE))[0], cut)
         return cut - position
-    first = read_prefix(file.read_at(position, PREFIX_SIZE))[1]
+    first = read_prefix(segment.file().read_at(position, PREFIX_SIZE))[1]
     if first <= max_bytes:
         return max_bytes
     return first if whole_first else 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_entries, write_entry
-from strom.log.batches import DamagedSegmentError, find, walk
+from strom.log.batches import DamagedSegmentError, find, peek, walk
 from strom.log.disk import File
 from strom.log.files import OpenFiles
 from strom.log.index import (
@@ -310,11 +310,18 @@ class Segment:
             return find(self.file(), offset, position, self.size_bytes)
 
     def boundary_before(self, position: int) -> int:
-        """Return a beginning of a batch that is not above the position, as late as is known."""
+        """Return a beginning of a batch that is not above the position, as late as is known.
+
+        A reader who is given what is in front of it will ask for that batch next.
+        """
         relative, found = self.offset_index().boundary_before(position)
-        if found and self._header_at(found).last_offset != self.base_offset + relative:
+        if not found:
+            return 0
+        base_offset, last_offset = peek(self.file(), found)
+        if last_offset != self.base_offset + relative:
             self.rebuild_indexes()
-            found = self.offset_index().boundary_before(position)[1]
+            return self.offset_index().boundary_before(position)[1]
+        self.hint(base_offset, found)
         return found
 
     def offset_before_time(self, timestamp_ms: int) -> int:
