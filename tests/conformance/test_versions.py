@@ -233,7 +233,25 @@ def test_api_versions_tells_what_is_served(either):
         assert ranges[key] == (first, versions.stop - 1), api
 
 
-def test_telemetry_is_told(strom_only):
+SET, DELETE = 0, 1
+
+
+def test_telemetry_is_told_of_while_somebody_has_subscribed(strom_only):
+    keys = {key for key, _ in TELEMETRY.values()}
     with Raw(strom_only.bootstrap) as raw:
-        told = {each["api_key"] for each in raw.ask("api_versions", 0)["api_keys"]}
-    assert {key for key, _ in TELEMETRY.values()} <= told
+        assert keys.isdisjoint(told(raw))
+        subscribe(raw, operation=SET, value="org.apache.kafka.")
+        assert keys <= told(raw)
+        subscribe(raw, operation=DELETE, value=None)
+        assert keys.isdisjoint(told(raw))
+
+
+def told(raw):
+    return {each["api_key"] for each in raw.ask("api_versions", 0)["api_keys"]}
+
+
+def subscribe(raw, operation, value):
+    setting = {"name": "metrics", "config_operation": operation, "value": value}
+    resource = {"resource_type": 16, "resource_name": "told", "configs": [setting]}
+    answer = raw.ask("incremental_alter_configs", 1, {"resources": [resource]})
+    assert answer["responses"][0]["error_code"] == "none"

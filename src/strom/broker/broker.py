@@ -225,13 +225,22 @@ class Broker:
         quorum.start()
         self.start_task(quorum.run())
         bootstrap = read_bootstrap(parts.replicas.files, directories[0].path)
-        await runtime.execute(controller.bootstrap, bootstrap)
-        epoch = self._epoch = await runtime.execute(
-            controller.register_broker,
-            self._registration(parts, directories),
-            broker_epoch=quorum.end_offset,
-            has_session=False,
+        # Decided one after the other, made durable together: one wait for the disk, not three.
+        _, _, epoch = await asyncio.gather(
+            runtime.execute(
+                controller.bootstrap,
+                bootstrap,
+                min_insync_replicas=parts.settings.number("min.insync.replicas"),
+            ),
+            runtime.execute(controller.register_controller, self._controller_registration()),
+            runtime.execute(
+                controller.register_broker,
+                self._registration(parts, directories),
+                broker_epoch=quorum.end_offset,
+                has_session=False,
+            ),
         )
+        self._epoch = epoch
         # The image must be complete before logs are opened: what is not in it is put aside.
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
@@ -242,6 +251,21 @@ class Broker:
         for found, directory in parts.replicas.futures:
             parts.moves.resume(found, directory)
         return epoch
+
+    def _controller_registration(self) -> records.RegisterController:
+        endpoints = tuple(
+            records.Endpoint(
+                name=each.name, host=each.host, port=each.port, security_protocol=PLAINTEXT
+            )
+            for each in self._loaded.listeners.controller
+        )
+        return records.RegisterController(
+            controller_id=self._node_id,
+            incarnation_id=self._host.new_id(),
+            zk_migration_ready=False,
+            end_points=endpoints,
+            features=supported_features(),
+        )
 
     def _registration(self, parts: Parts, directories: list[LogDirectory]) -> Registration:
         endpoints = tuple(

@@ -4,6 +4,8 @@ Behaviour:
 - The list is computed from the API modules; nobody keeps it by hand.
 - Produce is claimed from v0 on although v0 to v2 are refused: librdkafka takes a broker without
   them for one that cannot compress (KAFKA-18659).
+- The telemetry APIs are told of while somebody has subscribed to clients' metrics. As long as
+  nobody has, a client that knew of them would ask, and log, for nothing.
 - A version that is not known is answered in version 0's form with UNSUPPORTED_VERSION and the
   versions of this API, so that the client can ask again.
 - A client's software name and version must be plain words; others get INVALID_REQUEST.
@@ -20,7 +22,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from strom.broker.context import Context
-from strom.metadata.feature_decisions import SUPPORTED
+from strom.broker.telemetry import CLIENT_METRICS_RESOURCE
+from strom.metadata.feature_decisions import KRAFT_VERSION, SUPPORTED
+from strom.raft import voters
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
@@ -34,6 +38,7 @@ KEY = 18
 VERSIONS = range(5)
 
 PRODUCE_KEY = 0
+TELEMETRY_KEYS = (71, 72)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 SOFTWARE_FROM = 3
 #: From this version on a client understands features that may be at level 0.
@@ -56,13 +61,19 @@ def handle(
 
 def served(context: Context, only: int | None = None) -> tuple[answer.ApiVersion, ...]:
     """List the APIs."""
+    hidden = () if has_subscriptions(context) else TELEMETRY_KEYS
     return tuple(
         answer.ApiVersion(
             api_key=key, min_version=0 if key == PRODUCE_KEY else lowest, max_version=highest
         )
         for key, lowest, highest in context.parts.api_versions
-        if only in (None, key)
+        if only in (None, key) and key not in hidden
     )
+
+
+def has_subscriptions(context: Context) -> bool:
+    """Whether anybody wants metrics of clients."""
+    return any(kind == CLIENT_METRICS_RESOURCE for kind, _ in context.image.configs)
 
 
 def refused(
@@ -86,9 +97,10 @@ def response(
         for name, (low, high) in sorted(SUPPORTED.items())
         if low >= lowest
     )
+    levels = {**image.features, KRAFT_VERSION: voters.KRAFT_VERSION}
     finalized = tuple(
         answer.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in sorted(image.features.items())
+        for name, level in sorted(levels.items())
         if level
     )
     return answer.ApiVersionsResponse(
