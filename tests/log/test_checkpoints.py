@@ -19,6 +19,7 @@ def test_dsk_04_version_count_and_one_line_each():
     assert disk.read(PATH) == b"0\n0\n"
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.tuples(TOPICS, st.integers(0, 2**31)), st.integers(0, 2**63)))
 def test_what_was_written_is_read(offsets):
     disk = new_disk()

@@ -105,6 +105,7 @@ def count_changes(seed: int) -> int:
     return story.disk.changes - before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_at_every_change_loses_nothing_that_was_flushed(seed):
     for changes in range(0, count_changes(seed), 1 + seed % 2):

@@ -327,6 +327,7 @@ def test_write_back_begins_after_some_megabytes(tmp_path):
     assert log.begin_write_back() is None
 
 
+@pytest.mark.slow
 def test_truncation_cuts_whole_batches_and_whole_segments():
     for offset in range(121):
         log = open_log(new_disk())

@@ -4,6 +4,7 @@ import pytest
 
 from strom.log.producers import SEQUENCE_MAX
 from strom.log.snapshots import read_snapshot, write_snapshot
+from strom.records.batch import read_header
 from strom.records.control import ControlType
 from strom.records.record import Producer
 from strom.wire.errors import ErrorCode, KafkaError
@@ -17,6 +18,7 @@ from tests.log.making import (
     open_log,
     reopen,
     values_of,
+    whole_batches,
 )
 
 
@@ -153,6 +155,20 @@ def test_the_aborted_list_covers_exactly_the_range():
     assert log.aborted(2, 4) == [(0, 0, 2, 3)]
     assert log.aborted(3, 8) == []
     assert [each.first_offset for each in log.aborted(9, 10)] == [8]
+
+
+def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
+    log = open_log(new_disk())
+    for number in range(40):
+        append_transactional(log, Producer(number, 0, 0), b"a")
+        end_transaction(log, Producer(number, 0), ControlType.ABORT)
+    for offset in range(80):
+        found = log.read(offset, max_bytes=300, end_offset=80, whole_first=True)
+        headers = [read_header(each) for each in whole_batches(found.read_bytes())]
+        inside = {each.producer_id for each in headers if each.last_offset >= offset}
+        told = {each.producer_id for each in log.aborted_within(offset, found)}
+        assert inside <= told
+        assert len(told - inside) <= 3
 
 
 def test_a_transaction_takes_transactional_batches_only():

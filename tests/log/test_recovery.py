@@ -32,6 +32,7 @@ def whole_batches(ends: list[int], position: int) -> int:
     return sum(end <= position for end in ends) - 1
 
 
+@pytest.mark.slow
 def test_every_truncation_point_keeps_the_whole_batches():
     disk, ends = written()
     content = disk.read(NAME + ".log")
@@ -69,6 +70,7 @@ def test_any_flipped_bit_cuts_the_log_there_and_never_later():
             assert value == (b"x" * number if offset % 2 else b"%d" % number)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(tail=st.binary(max_size=200), keep=st.integers(0, 2000))
 def test_no_bytes_whatever_behind_the_batches_do_harm(tail, keep):

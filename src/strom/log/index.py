@@ -76,6 +76,11 @@ class OffsetIndex:
         at = bisect_right(self.positions, position)
         return (self.offsets[at - 1], self.positions[at - 1]) if at else (-1, 0)
 
+    def offset_behind(self, position: int) -> int | None:
+        """Return an offset in front of which everything before the position is, if one is known."""
+        at = bisect_left(self.positions, position)
+        return self.offsets[at] if at < len(self.offsets) else None
+
     def truncate(self, relative_offset: int) -> None:
         """Forget what is at the offset and above."""
         at = bisect_left(self.offsets, relative_offset)

@@ -372,6 +372,22 @@ class Log(SegmentedLog):
         """Return the largest epoch not above this one and where it ends; (-1, -1) if unknown."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
+    def aborted_within(self, offset: int, found: Slice) -> list[AbortedTransaction]:
+        """Return the aborted transactions that a reader of the slice must know of.
+
+        The offset is the one that the slice was read for. A few that begin just behind the slice
+        may be among them, as in Kafka.
+        """
+        number = self._number_of(offset)
+        segment = self.segments[number]
+        behind = segment.offset_index().offset_behind(found.position + found.size)
+        if behind is not None:
+            return self.aborted(offset, segment.base_offset + behind)
+        is_last = number + 1 == len(self.segments)
+        return self.aborted(
+            offset, self.end_offset if is_last else self.segments[number + 1].base_offset
+        )
+
     def aborted(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that have records between the two offsets."""
         found = []
