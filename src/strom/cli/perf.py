@@ -342,19 +342,22 @@ class Probing:
         self._filler = bytes(options.size - PROBE.size)
         self._latencies = Latencies()
         self._came_back = 0
+        self._paced_from = 0.0
 
     def run(self, show: Progress) -> None:
         """Send every probe and wait until the last came back."""
         sent = 0
-        began = last = time.perf_counter()
+        last = time.perf_counter()
         while self._came_back < self._total:
             now = time.perf_counter()
-            due = self._due(sent, began)
+            due = self._due(sent)
             if sent < self._total and now >= due:
+                if sent == self._options.warm_up:
+                    self._paced_from = now
                 probe = PROBE.pack(sent, time.perf_counter_ns()) + self._filler
                 self._producer.produce(self._options.topic, probe)
                 sent += 1
-                due = self._due(sent, began)
+                due = self._due(sent)
             self._producer.poll(0)
             if self._take(self._consumer.poll(max(0.0, min(due - now, REFRESH_SECONDS)))):
                 last = time.perf_counter()
@@ -363,10 +366,10 @@ class Probing:
             if show.is_due():
                 show.show(self._came_back, self._latencies.stretch().text())
 
-    def _due(self, number: int, began: float) -> float:
-        """Return when a probe is to be sent."""
-        if self._options.rate:
-            return began + number / self._options.rate
+    def _due(self, number: int) -> float:
+        """Return when a probe is to be sent; to warm up, each waits for the one before it."""
+        if self._options.rate and number > self._options.warm_up:
+            return self._paced_from + (number - self._options.warm_up) / self._options.rate
         return 0.0 if number == self._came_back else float("inf")
 
     def _take(self, message: "Message | None") -> bool:
