@@ -33,7 +33,7 @@ test: tools lint
 	$(PYTEST) -q --durations=25
 
 demo: setup
-	$(PY) -m strom.cli.demo
+	.venv/bin/strom demo
 
 bench: tools
 	$(PY) -m bench --rounds $(ROUNDS) $(if $(CASES),--cases "$(CASES)")

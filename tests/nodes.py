@@ -12,6 +12,7 @@ from pathlib import Path
 PEER = Path(__file__).parent / "peer" / "kafka"
 STOP_SECONDS = 30
 TOOL_SECONDS = 60
+LOG_SHOWN = 3000
 #: The controller of the peer listens so far above its broker.
 CONTROLLER_DISTANCE = 101
 
@@ -46,7 +47,11 @@ class StromProcess:
             if line.startswith(b"ready"):
                 return self
         self.end(signal.SIGKILL)
-        raise AssertionError(f"no broker: {(self.root / 'broker.log').read_text()[-2000:]}")
+        raise AssertionError(f"no broker: {self.log()}")
+
+    def log(self):
+        """The end of what it wrote to its log."""
+        return (self.root / "broker.log").read_text()[-LOG_SHOWN:]
 
     def end(self, how=signal.SIGTERM):
         """Send it a signal and return its exit code."""
@@ -69,6 +74,8 @@ class StromProcess:
         """End it if it runs, and take its files away."""
         if self.process is not None and self.process.poll() is None:
             self.end(signal.SIGKILL)
+        elif self.process is not None:
+            self.process.stdout.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
 

@@ -20,7 +20,10 @@ def strom():
         return
     process = nodes.StromProcess(nodes.new_directory("conformance")).start()
     yield process
+    log = process.log()
+    code = process.process.poll()
     process.remove()
+    assert code is None, f"the broker ended by itself with {code}:\n{log}"
 
 
 @pytest.fixture(params=["strom", "kafka"])
@@ -53,7 +56,7 @@ def name():
 
 @pytest.fixture(scope="session")
 def admin(strom):
-    return AdminClient({"bootstrap.servers": strom.bootstrap})
+    return AdminClient({"bootstrap.servers": strom.bootstrap, "log_level": 0})
 
 
 @pytest.fixture

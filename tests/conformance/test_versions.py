@@ -4,6 +4,9 @@ Rows: LOG, TOP, PRO, CON, ADM as far as one node serves them; the range of versi
 checked against ApiVersions below.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.conformance.batches import NOW_MS, batch
@@ -43,6 +46,7 @@ TELEMETRY = {
     "push_telemetry": (72, range(1)),
 }
 TOPIC, BROKER = 2, 4
+README = Path(__file__).parents[2] / "README.md"
 
 
 class Asked:
@@ -255,3 +259,13 @@ def subscribe(raw, operation, value):
     resource = {"resource_type": 16, "resource_name": "told", "configs": [setting]}
     answer = raw.ask("incremental_alter_configs", 1, {"resources": [resource]})
     assert answer["responses"][0]["error_code"] == "none"
+
+
+def test_the_readme_tells_what_is_served(strom_only):
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+)-(\d+) \|$", README.read_text(), re.MULTILINE)
+    told = {int(key): (int(first), int(last)) for _, key, first, last in rows}
+    with Raw(strom_only.bootstrap) as raw:
+        keys = raw.ask("api_versions", 0)["api_keys"]
+    served = {each["api_key"]: (each["min_version"], each["max_version"]) for each in keys}
+    served[0] = (3, served[0][1])
+    assert told == served
