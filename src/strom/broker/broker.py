@@ -21,6 +21,7 @@ from typing import Any
 from strom.broker import api
 from strom.broker.context import Endpoint, Parts
 from strom.broker.dispatch import Api, api_of
+from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
 from strom.broker.http import HttpServer
@@ -146,6 +147,7 @@ class Broker:
             self._quorum_config(),
             Surroundings(replicas.files, host.now_ms, host.offload, host.rng),
         )
+        flushing = Flushing(host, replicas, self.start_task)
         rules = SettingRules(settings)
         controller = Controller(
             quorum.loaded_image, cluster_id=cluster_id, node_id=self._node_id, rules=rules
@@ -158,6 +160,7 @@ class Broker:
             settings=settings,
             image=quorum.loaded_image,
             replicas=replicas,
+            flushing=flushing,
             controller=controller,
             runtime=runtime,
             quorum=quorum,
@@ -171,6 +174,7 @@ class Broker:
             moves=Moves(
                 host,
                 replicas,
+                flushing,
                 self.start_task,
                 lambda: parts.settings.number(MOVE_RATE),
                 self._note_moved,

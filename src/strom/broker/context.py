@@ -11,6 +11,7 @@ from strom.metadata.topic_decisions import Defaults
 
 if TYPE_CHECKING:
     from strom.broker.connection import Connection
+    from strom.broker.flushing import Flushing
     from strom.broker.host import Host
     from strom.broker.metrics import Metrics
     from strom.broker.moves import Moves
@@ -55,6 +56,7 @@ class Parts:
     settings: BrokerSettings
     image: Image
     replicas: Replicas
+    flushing: Flushing
     controller: Controller
     runtime: Runtime[Record]
     quorum: Quorum

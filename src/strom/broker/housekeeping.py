@@ -139,7 +139,7 @@ class Housekeeping:
         parts = self._parts
         for partition in list(parts.replicas.partitions()):
             if partition.log.flush_due(parts.host.now_ms()):
-                await parts.replicas.flush(partition)
+                await parts.flushing.flush(partition)
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for too long."""

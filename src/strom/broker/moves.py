@@ -12,6 +12,7 @@ import errno
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
+from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.replicas import Replicas, start_offset_of
 from strom.log.checkpoints import LOG_START
@@ -35,12 +36,14 @@ class Moves:
         self,
         host: Host,
         replicas: Replicas,
+        flushing: Flushing,
         start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
         bytes_per_second: Callable[[], int],
         moved: Moved,
     ) -> None:
         self._host = host
         self._replicas = replicas
+        self._flushing = flushing
         self._start_task = start_task
         self._bytes_per_second = bytes_per_second
         self._moved = moved
@@ -179,7 +182,7 @@ class Moves:
     ) -> None:
         """Make the copy durable, have the move noted, and only then take the old log away."""
         partition.log.take_snapshot()
-        await self._replicas.flush(partition)
+        await self._flushing.flush(partition)
         if partition.log.failed is not None:
             return
         # Records that were deleted must not come back with the copy.

@@ -428,32 +428,6 @@ class Replicas:
             del self._writing[directory.path]
             writing.set_result(None)
 
-    # Flushing.
-
-    async def flush(self, partition: Partition) -> None:
-        """Make what the partition has durable; those who ask meanwhile share one sync."""
-        wanted = partition.log.end_offset
-        while partition.log.recovery_point < wanted and partition.log.failed is None:
-            if partition.flushing is not None:
-                await asyncio.shield(partition.flushing)
-                continue
-            await self._flush_once(partition)
-
-    async def _flush_once(self, partition: Partition) -> None:
-        partition.flushing = asyncio.get_running_loop().create_future()
-        # The partition may move to another log meanwhile, of which this proves nothing.
-        flushed = partition.log
-        try:
-            flush = flushed.begin_flush()
-            await self._host.offload(flush.run)
-            flushed.end_flush(flush, self._host.now_ms())
-        except OSError as error:
-            flushed.failed = error
-            self.check(partition)
-        finally:
-            partition.flushing.set_result(None)
-            partition.flushing = None
-
 
 def gather(
     partitions: list[Partition], offset_of: Callable[[Partition], int | None]

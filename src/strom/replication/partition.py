@@ -153,10 +153,6 @@ class Partition:
         records = None if found is None else Slice(found.file, found.position, found.size)
         aborted: list[tuple[int, int]] | None = None
         if committed_only:
-            aborted = [] if found is None else self._aborted(offset, end_offset)
+            within = [] if found is None else log.aborted_within(offset, found)
+            aborted = [(each.producer_id, each.first_offset) for each in within]
         return View(high_watermark, stable, log.start_offset, records, aborted)
-
-    def _aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
-        return [
-            (each.producer_id, each.first_offset) for each in self.log.aborted(offset, end_offset)
-        ]

@@ -7,6 +7,7 @@ Behaviour:
   `compression.type` of its own) makes the append phase wait, and the connection with it.
 - acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
   they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
+- A topic that sets `flush.messages` gets its answers after the fsync, whatever the acks.
 - A batch of a transaction is refused: there is no coordinator that could have begun one.
 
 Versions:
@@ -68,13 +69,19 @@ def append_all(request: ProduceRequest, context: Context) -> Reply | Coroutine[N
     """Append every batch; answer at once if nothing needs to be waited for."""
     receipts: list[Receipt] = []
     answers = [append_topic(request, topic, context, receipts) for topic in request.topics]
+    flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
+    to_flush: list[Partition] = []
+    waits = False
+    for partition, appended in receipts:
+        if flushing.on_appended(partition):
+            to_flush.append(partition)
+        if acks_all and not partition.is_committed(appended.last_offset):
+            waits = True
     if request.acks == ACKS_NONE:
         close_if_refused(answers, context)
         return None
-    if request.acks == ACKS_ALL:
-        for receipt in receipts:
-            if not receipt.partition.is_committed(receipt.appended.last_offset):
-                return wait_and_answer(answers, receipts, request.timeout_ms)
+    if waits or to_flush:
+        return wait_and_answer(answers, receipts if acks_all else [], to_flush, context, request)
     return ProduceResponse(answers)
 
 
@@ -109,6 +116,8 @@ def append(
         )
     except KafkaError as error:
         metrics.refused_batches += 1
+        if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+            check_disk(topic, index, context)
         return refusal(topic, index, error, context)
     metrics.produced_bytes += len(records)
     metrics.produced_records += header.record_count
@@ -120,6 +129,13 @@ def append(
         appended.append_time_ms,
         partition.log.start_offset,
     )
+
+
+def check_disk(topic: str, index: int, context: Context) -> None:
+    """Take the partition's directory out of use if its disk is broken."""
+    partition = context.replicas.find(topic, index)
+    if partition is not None:
+        context.replicas.check(partition)
 
 
 def refuse_transaction(header: Header) -> None:
@@ -174,11 +190,20 @@ def close_if_refused(answers: list[ProduceTopicResponse], context: Context) -> N
 
 
 async def wait_and_answer(
-    answers: list[ProduceTopicResponse], receipts: list[Receipt], timeout_ms: int
+    answers: list[ProduceTopicResponse],
+    receipts: list[Receipt],
+    to_flush: list[Partition],
+    context: Context,
+    request: ProduceRequest,
 ) -> ProduceResponse:
-    """Wait until all batches are committed or time is up, one after another under one deadline."""
+    """Wait until all batches are flushed as far as need be, and committed, or time is up.
+
+    One after another, under one deadline: it takes no longer than waiting for all together.
+    """
+    for partition in to_flush:
+        await context.parts.flushing.flush(partition)
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_ms / 1000
+    deadline = loop.time() + request.timeout_ms / 1000
     late: dict[tuple[str, int], ErrorCode] = {}
     for partition, appended in receipts:
         left_ms = max(deadline - loop.time(), 0) * 1000

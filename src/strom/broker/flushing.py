@@ -1,0 +1,70 @@
+"""When logs are made durable: as their settings ask, when a segment is left, and early.
+
+No fsync waits on the loop. Data reach the disk by themselves (BRK-10); what is done here is
+
+- the fsync that `flush.messages` asks for, which the append's answer waits for (BRK-11);
+- the fsync of a segment that was left, so that a crash costs the reading of one segment;
+- the hint to begin with what was appended, so that no fsync has much to wait for.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from strom.broker.host import Host
+from strom.broker.replicas import Replicas
+from strom.log.flush import WriteBack
+from strom.replication.partition import Partition
+
+
+class Flushing:
+    """The flushes of one broker."""
+
+    def __init__(
+        self,
+        host: Host,
+        replicas: Replicas,
+        start_task: Callable[[Coroutine[None, None, None]], object],
+    ) -> None:
+        self._host = host
+        self._replicas = replicas
+        self._start_task = start_task
+
+    def on_appended(self, partition: Partition) -> bool:
+        """Have the disk begin with what it can; return whether the append must wait for it."""
+        log = partition.log
+        if log.end_offset - log.recovery_point >= log.config.flush_messages:
+            self._start_task(self.flush(partition))
+            return True
+        if log.recovery_point < log.active.base_offset and partition.flushing is None:
+            self._start_task(self.flush(partition))
+        hint = log.begin_write_back()
+        if hint is not None:
+            self._start_task(self._write_back(hint))
+        return False
+
+    async def _write_back(self, hint: WriteBack) -> None:
+        await self._host.offload(hint.run)
+
+    async def flush(self, partition: Partition) -> None:
+        """Make what the partition has durable; those who ask meanwhile share one sync."""
+        wanted = partition.log.end_offset
+        while partition.log.recovery_point < wanted and partition.log.failed is None:
+            if partition.flushing is not None:
+                await asyncio.shield(partition.flushing)
+                continue
+            await self._flush_once(partition)
+
+    async def _flush_once(self, partition: Partition) -> None:
+        partition.flushing = asyncio.get_running_loop().create_future()
+        # The partition may move to another log meanwhile, of which this proves nothing.
+        flushed = partition.log
+        try:
+            flush = flushed.begin_flush()
+            await self._host.offload(flush.run)
+            flushed.end_flush(flush, self._host.now_ms())
+        except OSError as error:
+            flushed.failed = error
+            self._replicas.check(partition)
+        finally:
+            partition.flushing.set_result(None)
+            partition.flushing = None
