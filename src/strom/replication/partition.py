@@ -133,8 +133,10 @@ class Partition:
 
     async def wait_committed(self, last_offset: int, timeout_ms: float) -> bool:
         """Return True once the record is committed, False if we stopped leading or time is up."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         while self.is_leader and not self.is_committed(last_offset):
-            if not await Waiter(0).wait([self], timeout_ms):
+            if not await Waiter([self], 0, (deadline - loop.time()) * 1000).wait():
                 break
         return self.is_leader and self.is_committed(last_offset)
 

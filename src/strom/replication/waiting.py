@@ -1,8 +1,9 @@
 """Waiting for partitions to grow: one waiter, many partitions, one deadline.
 
 A waiter is told of every rise of a partition's high watermark and of every change that its
-owner must hear of (leadership lost, partition deleted). It does nothing until then: a thousand
-long polls cost a thousand objects and no time.
+owner must hear of (leadership lost, partition deleted). It listens from the moment it is made,
+so what comes between the look that found too little and the wait is not missed. It does nothing
+until it is told something: a thousand long polls cost a thousand objects and no time.
 """
 
 import asyncio
@@ -19,11 +20,17 @@ class Watched(Protocol):
 class Waiter:
     """Waits until so many bytes have come, until something else happened, or until time is up."""
 
-    __slots__ = ("_future", "_missing_bytes")
+    __slots__ = ("_future", "_missing_bytes", "_timer", "_watched")
 
-    def __init__(self, missing_bytes: int) -> None:
+    def __init__(self, watched: Iterable[Watched], missing_bytes: int, timeout_ms: float) -> None:
+        loop = asyncio.get_running_loop()
         self._missing_bytes = missing_bytes
-        self._future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._future: asyncio.Future[bool] = loop.create_future()
+        self._watched = list(watched)
+        for each in self._watched:
+            each.watchers.add(self)
+        # Ends also a wait that nobody has begun, or that nobody is interested in any more.
+        self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self.expire)
 
     def on_growth(self, size_bytes: int) -> None:
         """Take it that so many more bytes can be read."""
@@ -33,24 +40,23 @@ class Waiter:
 
     def wake(self) -> None:
         """End the wait: there is something to look at."""
-        if not self._future.done():
-            self._future.set_result(True)
+        self._end(woken=True)
 
     def expire(self) -> None:
         """End the wait: time is up."""
-        if not self._future.done():
-            self._future.set_result(False)
+        self._end(woken=False)
 
-    async def wait(self, watched: Iterable[Watched], timeout_ms: float) -> bool:
+    async def wait(self) -> bool:
         """Return True when woken, False when time is up."""
-        loop = asyncio.get_running_loop()
-        places = list(watched)
-        for place in places:
-            place.watchers.add(self)
-        timer = loop.call_later(timeout_ms / 1000, self.expire)
         try:
             return await self._future
         finally:
-            timer.cancel()
-            for place in places:
-                place.watchers.discard(self)
+            self.expire()
+
+    def _end(self, *, woken: bool) -> None:
+        if not self._future.done():
+            self._future.set_result(woken)
+        self._timer.cancel()
+        for each in self._watched:
+            each.watchers.discard(self)
+        self._watched.clear()

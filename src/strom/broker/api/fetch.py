@@ -69,25 +69,25 @@ def handle(
         or not harvest.fetched
     ):
         return answer(harvest, resolved, context)
-    return wait_and_answer(request, resolved, harvest, context)
+    # Made here and not in the coroutine, which begins later: an append in between must wake it.
+    missing_bytes = request.bytes_min - harvest.size_bytes
+    waiter = Waiter(harvest.partitions, missing_bytes, request.wait_max_ms)
+    return wait_and_answer(request, resolved, waiter, context)
 
 
 async def wait_and_answer(
-    request: FetchRequest, resolved: Resolved, harvest: Harvest, context: Context
+    request: FetchRequest, resolved: Resolved, waiter: Waiter, context: Context
 ) -> FetchResponse:
     """Wait once for growth, or again if that was not enough, under one deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_max_ms / 1000
-    while not harvest.urgent and harvest.size_bytes < request.bytes_min:
-        left_ms = (deadline - loop.time()) * 1000
-        if left_ms <= 0:
-            break
-        waiter = Waiter(request.bytes_min - harvest.size_bytes)
-        woken = await waiter.wait(harvest.partitions, left_ms)
+    while True:
+        woken = await waiter.wait()
         harvest = read_all(request, resolved.wanted, context)
-        if not woken:
-            break
-    return answer(harvest, resolved, context)
+        missing_bytes = request.bytes_min - harvest.size_bytes
+        if not woken or harvest.urgent or missing_bytes <= 0:
+            return answer(harvest, resolved, context)
+        waiter = Waiter(harvest.partitions, missing_bytes, (deadline - loop.time()) * 1000)
 
 
 def read_all(request: FetchRequest, wanted: Iterable[Wanted], context: Context) -> Harvest:

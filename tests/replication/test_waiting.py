@@ -1,0 +1,73 @@
+"""A waiter hears of everything from the moment it is made, and leaves nothing behind."""
+
+import asyncio
+
+import pytest
+
+from strom.replication.waiting import Waiter
+
+
+class Place:
+    def __init__(self):
+        self.watchers = set()
+
+
+def run(coroutine):
+    return asyncio.run(coroutine)
+
+
+@pytest.fixture
+def places():
+    return [Place(), Place()]
+
+
+def test_growth_between_the_look_and_the_wait_is_not_missed(places):
+    async def scenario():
+        waiter = Waiter(places, 1, 60_000)
+        for each in list(places[1].watchers):
+            each.on_growth(10)
+        return await waiter.wait()
+
+    assert run(scenario())
+    assert not places[0].watchers
+    assert not places[1].watchers
+
+
+def test_it_waits_for_as_many_bytes_as_are_missing(places):
+    async def scenario():
+        waiter = Waiter(places, 100, 60_000)
+        waiter.on_growth(60)
+        assert places[0].watchers
+        waiter.on_growth(40)
+        return await waiter.wait()
+
+    assert run(scenario())
+
+
+def test_it_ends_when_time_is_up(places):
+    async def scenario():
+        return await Waiter(places, 1, 0).wait()
+
+    assert run(scenario()) is False
+    assert not places[0].watchers
+
+
+def test_a_wait_that_is_cancelled_leaves_nothing_behind(places):
+    async def scenario():
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(Waiter(places, 1, 60_000).wait())
+            await asyncio.sleep(0)
+            task.cancel()
+
+    run(scenario())
+    assert not places[0].watchers
+
+
+def test_a_wait_that_nobody_begins_ends_by_itself(places):
+    async def scenario():
+        Waiter(places, 1, 0)
+        other = Waiter(places, 1, 1)
+        await other.wait()
+
+    run(scenario())
+    assert not places[0].watchers
