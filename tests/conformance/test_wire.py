@@ -5,6 +5,7 @@ Rows: BRK-05, BRK-06; pitfalls "On the wire".
 
 import socket
 import struct
+import threading
 
 import pytest
 
@@ -177,3 +178,17 @@ def test_a_hundred_connections_at_once(strom, topic):
             each.close()
     found = [each["responses"][0]["partition_responses"][0]["base_offset"] for each in offsets]
     assert sorted(found) == list(range(100))
+
+
+def test_a_flood_of_pipelined_requests_is_served(raw, topic):
+    """More than any limit of the broker on requests under way, in one piece."""
+    count = 3000
+    frames = [raw.encode("produce", 9, produce_of(topic, batch([b"x"]))) for _ in range(count)]
+    first = raw.correlation - count + 1
+    sender = threading.Thread(target=raw.send_bytes, args=(b"".join(frames),))
+    sender.start()
+    for n in range(count):
+        correlation, answer = raw.receive("produce", 9)
+        (partition,) = answer["responses"][0]["partition_responses"]
+        assert (correlation, partition["base_offset"]) == (first + n, n)
+    sender.join()

@@ -73,6 +73,7 @@ class Connection:
         "_end",
         "_reserved",
         "_server",
+        "_serving",
         "_slots",
         "_start",
         "_view",
@@ -98,6 +99,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         #: A request whose append phase is not over holds back the ones behind it.
         self._blocked = False
+        self._serving = False
         self.link: Link | None = None
         self.listener = listener
         self.address = address
@@ -187,6 +189,21 @@ class Connection:
         )
 
     def _serve(self) -> None:
+        """Serve complete frames, unless that is what is being done.
+
+        A handler that answers at once comes back here through `fill`. The loop further up the
+        stack takes the next frame; a second one inside it would go deeper with every pipelined
+        request, and could move the buffer away from under the first one's frame.
+        """
+        if self._serving:
+            return
+        self._serving = True
+        try:
+            self._serve_frames()
+        finally:
+            self._serving = False
+
+    def _serve_frames(self) -> None:
         """Serve complete frames while the client keeps within its bounds."""
         link, server = self.link, self._server
         assert link is not None
@@ -204,7 +221,6 @@ class Connection:
                 needed = SIZE_BYTES + size
                 break
             frame = self._view[self._start + SIZE_BYTES : frame_end]
-            # Moved on first: a handler that answers at once may come back here.
             self._start = frame_end
             server.take_frame(frame, self)
         if self.closed:
