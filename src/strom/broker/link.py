@@ -64,6 +64,7 @@ class Link:
         "_owner",
         "_queue",
         "_reading",
+        "_resident_bytes",
         "_socket",
         "_start_task",
         "_warming",
@@ -87,6 +88,8 @@ class Link:
         self._start_task = start_task
         self._queue: deque[memoryview | Slice] = deque()
         self._reading = self._writing = self._warming = self._closed = False
+        #: How much of the first slice is known to be in memory.
+        self._resident_bytes = 0
         self.zero_copy = zero_copy
         self.unsent_bytes = 0
 
@@ -192,24 +195,34 @@ class Link:
 
     def _send_slice(self, first: Slice) -> bool:
         file = cast(SlicedFile, first.file)
+        if self._resident_bytes <= 0 and not self._check_resident(file, first):
+            return False
+        wanted = min(first.size, self._resident_bytes)
+        if self.zero_copy:
+            sent = os.sendfile(self._fd, file.fileno(), first.position, wanted)
+        else:
+            wanted = min(wanted, COPY_BYTES_MAX)
+            sent = self._socket.send(os.pread(file.fileno(), wanted, first.position))
+        if sent == 0:
+            raise OSError(errno.EIO, "a log file is shorter than what was to be sent of it")
+        self.unsent_bytes -= sent
+        self._resident_bytes -= sent
+        if sent == first.size:
+            self._queue.popleft()
+            self._resident_bytes = 0
+            return True
+        self._queue[0] = Slice(file, first.position + sent, first.size - sent)
+        # A socket that took less than it was given is full.
+        return sent == wanted
+
+    def _check_resident(self, file: SlicedFile, first: Slice) -> bool:
+        """Make sure that the next piece of the slice can be sent without waiting for the disk."""
         wanted = min(first.size, SLICE_BYTES_MAX)
         if not is_resident(file.fileno(), first.position, wanted):
             self._warming = True
             self._start_task(self._warm(file, first.position, wanted))
             return False
-        if self.zero_copy:
-            sent = os.sendfile(self._fd, file.fileno(), first.position, wanted)
-        else:
-            data = os.pread(file.fileno(), min(wanted, COPY_BYTES_MAX), first.position)
-            sent = self._socket.send(data)
-        if sent == 0:
-            raise OSError(errno.EIO, "a log file is shorter than what was to be sent of it")
-        self.unsent_bytes -= sent
-        if sent == first.size:
-            self._queue.popleft()
-            return True
-        self._queue[0] = Slice(file, first.position + sent, first.size - sent)
-        # A full socket says so on the next call; a short send alone does not.
+        self._resident_bytes = wanted
         return True
 
     async def _warm(self, file: SlicedFile, position: int, size: int) -> None:
