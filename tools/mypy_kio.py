@@ -44,6 +44,7 @@ class PlainTypes(Plugin):
         return []
 
     def get_type_analyze_hook(self, fullname: str) -> Callable[[AnalyzeTypeContext], Type] | None:
+        """Give the plain type that a type of kio stands for."""
         plain = PLAIN.get(fullname)
         if plain is None:
             return None
@@ -51,4 +52,5 @@ class PlainTypes(Plugin):
 
 
 def plugin(version: str) -> type[Plugin]:
+    """Give mypy the plugin."""
     return PlainTypes
