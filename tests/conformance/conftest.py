@@ -18,12 +18,13 @@ def strom():
     if bootstrap := nodes.outside_bootstrap():
         yield nodes.Outside(bootstrap)
         return
-    process = nodes.StromProcess(nodes.new_directory("conformance")).start()
-    yield process
-    log = process.log()
-    code = process.process.poll()
-    process.remove()
-    assert code is None, f"the broker ended by itself with {code}:\n{log}"
+    process = nodes.StromProcess(nodes.new_directory("conformance"))
+    try:
+        yield process.start()
+        ended = process.process.poll()
+        assert ended is None, f"the broker ended by itself with {ended}:\n{process.log()}"
+    finally:
+        process.remove()
 
 
 @pytest.fixture(params=["strom", "kafka"])
