@@ -11,6 +11,12 @@ class Place:
     def __init__(self):
         self.watchers = set()
 
+    def watch(self, waiter):
+        self.watchers.add(waiter)
+
+    def unwatch(self, waiter):
+        self.watchers.discard(waiter)
+
 
 def run(coroutine):
     return asyncio.run(coroutine)

@@ -373,7 +373,7 @@ class Broker:
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
         while asyncio.get_running_loop().time() < deadline:
             for partition in parts.replicas.partitions():
-                for waiter in list(partition.watchers):
+                for waiter in partition.watchers():
                     waiter.expire()
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
             if all(each.is_idle for each in server.connections):

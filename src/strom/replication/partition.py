@@ -34,6 +34,7 @@ class Partition:
     """One replica: its log, and what this broker is to it."""
 
     __slots__ = (
+        "_watchers",
         "flushing",
         "in_sync_min",
         "index",
@@ -44,7 +45,6 @@ class Partition:
         "progress",
         "topic",
         "topic_id",
-        "watchers",
     )
 
     def __init__(self, topic: str, topic_id: UUID, index: int, node_id: int, log: Log) -> None:
@@ -58,7 +58,8 @@ class Partition:
         self.in_sync_min = 1
         #: There while this broker leads the partition.
         self.progress: Progress | None = None
-        self.watchers: set[Waiter] = set()
+        #: Who waits for the partition to grow; None while nobody does, for most have nobody.
+        self._watchers: set[Waiter] | None = None
         #: There while the log is being synced.
         self.flushing: asyncio.Future[None] | None = None
 
@@ -89,9 +90,26 @@ class Partition:
         self.progress = None
         self.wake_all()
 
+    def watch(self, waiter: Waiter) -> None:
+        """Tell the waiter of what happens from now on."""
+        if self._watchers is None:
+            self._watchers = set()
+        self._watchers.add(waiter)
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """Tell the waiter nothing more."""
+        if self._watchers is not None:
+            self._watchers.discard(waiter)
+            if not self._watchers:
+                self._watchers = None
+
+    def watchers(self) -> tuple[Waiter, ...]:
+        """Return who waits now; they may go while one goes through them."""
+        return () if self._watchers is None else tuple(self._watchers)
+
     def wake_all(self) -> None:
         """Have everybody who waits look again."""
-        for waiter in list(self.watchers):
+        for waiter in self.watchers():
             waiter.wake()
 
     def check_epoch(self, leader_epoch: int) -> None:
@@ -121,9 +139,9 @@ class Partition:
         appended = log.append_as_leader(
             records, header=header, leader_epoch=self.leader_epoch, now_ms=now_ms
         )
-        if progress.on_append(log.end_offset) and self.watchers:
+        if progress.on_append(log.end_offset) and self._watchers is not None:
             size_bytes = len(records)
-            for waiter in list(self.watchers):
+            for waiter in self.watchers():
                 waiter.on_growth(size_bytes)
         return appended
 

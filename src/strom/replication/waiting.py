@@ -14,7 +14,11 @@ from typing import Protocol
 class Watched(Protocol):
     """What a waiter can be told by."""
 
-    watchers: "set[Waiter]"
+    def watch(self, waiter: "Waiter") -> None:
+        """Tell the waiter of what happens from now on."""
+
+    def unwatch(self, waiter: "Waiter") -> None:
+        """Tell the waiter nothing more."""
 
 
 class Waiter:
@@ -28,7 +32,7 @@ class Waiter:
         self._future: asyncio.Future[bool] = loop.create_future()
         self._watched = list(watched)
         for each in self._watched:
-            each.watchers.add(self)
+            each.watch(self)
         # Ends also a wait that nobody has begun, or that nobody is interested in any more.
         self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self.expire)
 
@@ -58,5 +62,5 @@ class Waiter:
             self._future.set_result(woken)
         self._timer.cancel()
         for each in self._watched:
-            each.watchers.discard(self)
+            each.unwatch(self)
         self._watched.clear()
