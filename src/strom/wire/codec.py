@@ -18,7 +18,7 @@ from strom.wire import fetch, produce
 from strom.wire.errors import ErrorCode
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
-from strom.wire.primitives import INT16, INT32, MalformedFrame, skip_tags
+from strom.wire.primitives import MalformedFrame, skip_tags
 from strom.wire.translate import translator
 
 API_VERSIONS_KEY = 18
@@ -30,6 +30,8 @@ NOT_A_MESSAGE = (ValueError, TypeError, OverflowError, EOFError, IndexError, str
 
 Part = fetch.Part
 Hook = Callable[[Any, Any], Any]
+_HEADER = struct.Struct(">hhih")
+_HEAD = struct.Struct(">ii")
 
 
 class RequestHeader(NamedTuple):
@@ -168,9 +170,7 @@ def read_header(frame: memoryview) -> RequestHeader:
     """Read the request header up to its tagged fields."""
     if len(frame) < HEADER_BYTES_MIN:
         raise MalformedFrame("a request is shorter than its header")
-    api_key, version = INT16.unpack_from(frame, 0)[0], INT16.unpack_from(frame, 2)[0]
-    correlation_id = INT32.unpack_from(frame, 4)[0]
-    size = INT16.unpack_from(frame, 8)[0]
+    api_key, version, correlation_id, size = _HEADER.unpack_from(frame)
     if size < 0:
         return RequestHeader(api_key, version, correlation_id, None, HEADER_BYTES_MIN)
     end = HEADER_BYTES_MIN + size
@@ -192,5 +192,5 @@ def read_body(frame: memoryview, header: RequestHeader, codec: Codec) -> Any:  #
 def write_head(header: RequestHeader, codec: Codec, body_bytes: int) -> bytes:
     """Return the frame's length and the response header in front of the body."""
     if codec.flexible and header.api_key != API_VERSIONS_KEY:
-        return INT32.pack(body_bytes + 5) + INT32.pack(header.correlation_id) + b"\0"
-    return INT32.pack(body_bytes + 4) + INT32.pack(header.correlation_id)
+        return _HEAD.pack(body_bytes + 5, header.correlation_id) + b"\0"
+    return _HEAD.pack(body_bytes + 4, header.correlation_id)

@@ -77,6 +77,10 @@ class ProducePartitionResponse(NamedTuple):
     current_leader: Leader | None = None
 
 
+#: The end of an answer for records that were taken.
+NOTHING_MORE = ((), None, None)
+
+
 class ProduceTopicResponse(NamedTuple):
     """What became of one topic's records."""
 
@@ -163,6 +167,9 @@ def _partition(answer: ProducePartitionResponse, version: int) -> bytes:
     if version < 8:
         return start
     flexible = version >= FLEXIBLE_FROM
+    if answer[5:] == NOTHING_MORE:
+        # By far the most frequent answer: no record errors, no message, no tagged fields.
+        return start + (b"\x01\0\0" if flexible else b"\0\0\0\0\xff\xff")
     tail = b"\0" if flexible else b""
     parts = [start, count_of(len(answer.record_errors), flexible)]
     for index, message in answer.record_errors:
