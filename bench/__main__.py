@@ -33,13 +33,13 @@ def main():
     measured = {case.name: {side.name: [] for side in SIDES} for case in chosen}
     for number in range(options.rounds):
         for group, cases in itertools.groupby(chosen, key=lambda case: case.group):
-            together = list(cases)
+            say(f"round {number + 1}/{options.rounds}, {group}")
             # Whoever goes first finds the machine as the other left it; take turns at that.
-            for make in SIDES if number % 2 == 0 else SIDES[::-1]:
-                say(f"round {number + 1}/{options.rounds}, {group}, {make.name}")
-                run_group(make(), group, together, effort, measured)
-    keep(measured)
-    rows = report.write(chosen, measured, versions(), options.rounds)
+            turns = SIDES if number % 2 == 0 else SIDES[::-1]
+            run_group([make() for make in turns], group, list(cases), effort, measured)
+        # After each round, so that a run that is cut off has something to show.
+        keep(measured)
+        rows = report.write(chosen, measured, versions(), number + 1)
     for row in rows:
         say(row.line())
 
@@ -53,22 +53,26 @@ def read_options():
     return parser.parse_args()
 
 
-def run_group(side, group, cases, effort, measured):
-    """Run the cases of one group against a fresh broker."""
+def run_group(sides, group, cases, effort, measured):
+    """Run the cases of one group against fresh brokers, in turn: one works, the other idles.
+
+    The machine changes over minutes (its page cache, its host), so the two runs of a case are
+    next to each other.
+    """
     try:
         if group not in SELF_STARTED:
-            side.start()
-            warm_up(side, effort)
-        for case in cases:
+            for side in sides:
+                side.start()
+                warm_up(side, effort)
+        for case, side in itertools.product(cases, sides):
             begin = time.monotonic()
             numbers = case.run(side, effort)
             measured[case.name][side.name].append(numbers)
             told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
-            say(f"  {case.name}: {told}  ({time.monotonic() - begin:.0f} s)")
-        if group not in SELF_STARTED:
-            side.stop()
+            say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s)")
     finally:
-        side.remove()
+        for side in sides:
+            side.remove()
 
 
 def keep(measured):

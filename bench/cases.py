@@ -54,8 +54,8 @@ class Case:
 class Effort:
     """How long a load goes on; `--quick` makes it short to try the bench itself."""
 
-    seconds: float = 3
-    latency_seconds: float = 20
+    seconds: float = 2
+    latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000
 
@@ -121,7 +121,9 @@ class Throughput(NamedTuple):
             "produce CPU s/GB": sent["broker_cpu_per_gb"],
         }
         if self.batching != JAVA:
-            read = load("consume", *at(side), "--topic", self.topic)
+            # Not all of it: what is read in this time tells the rate as well.
+            seconds = 1.5 * effort.seconds
+            read = load("consume", *at(side), "--topic", self.topic, "--seconds", seconds)
             numbers |= {
                 "consume MB/s": read["mb_s"],
                 "consume CPU s/GB": read["broker_cpu_per_gb"],

@@ -117,13 +117,17 @@ def end_offsets(args):
         reader.close()
 
 
+#: Unknown topic or partition, no leader, not the leader.
+NOT_READY = (3, 5, 6)
+
+
 def end_offset(reader, partition):
     """Ask again while a broker that was told to lead does not know it yet."""
     for _ in range(200):
         try:
             return reader.get_watermark_offsets(partition, timeout=10)[1]
         except KafkaException as error:
-            if not error.args[0].retriable():
+            if error.args[0].code() not in NOT_READY:
                 raise
         time.sleep(0.05)
     raise SystemExit(f"{partition} has no leader")

@@ -39,9 +39,10 @@ def short(value):
 HEAD = """\
 # Strom and Apache Kafka, side by side
 
-Written by `make bench`; do not edit. Both brokers run in turn on the same machine and disk with
-their defaults, {rounds} rounds, alternating which goes first; a cell is the median (and the range)
-over the rounds, the ratio is Strom : Kafka of the medians. Loads come from librdkafka
+Written by `make bench`; do not edit. Both brokers are loaded in turn, case by case, on the same
+machine and disk with their defaults; rounds: {rounds}, alternating which goes first. A cell is the
+median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
+librdkafka
 (`bench/load.py`) and from Kafka's producer-perf-test; its consumer-perf-test joins a group, which
 Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user and system.
 
