@@ -165,6 +165,16 @@ def test_a_topic_may_choose_its_compression(node, name, codec):
     assert (found.attributes & 7, found.count) == (expected, 9)
 
 
+def test_what_cannot_be_recompressed_is_refused_for_its_own_reason(node, name):
+    """A client that hears MESSAGE_TOO_LARGE splits its batch; anything else it would give up."""
+    topic = node.create(name, compression_type="gzip", max_message_bytes=1000)
+    assert node.send(topic, batch([b"x" * 2000]))["error_code"] == "message_too_large"
+    assert node.send(topic, batch([b"x"], crc=7))["error_code"] == "corrupt_message"
+    unreadable = batch([b"x"], attributes=batches.LZ4)
+    assert node.send(topic, unreadable)["error_code"] in {"corrupt_message", "unknown_server_error"}
+    assert node.send(topic, batch([b"good"]))["base_offset"] == 0
+
+
 def test_a_duplicate_is_answered_with_its_first_offset(node, name):
     topic = node.create(name)
     producer, epoch = node.producer_id()

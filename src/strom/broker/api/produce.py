@@ -200,31 +200,41 @@ async def wait_and_answer(
 
     One after another, under one deadline: it takes no longer than waiting for all together.
     """
+    failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
         await context.parts.flushing.flush(partition)
+        if (cause := partition.log.failed) is not None:
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot be flushed: {cause}")
+            failed[partition.topic, partition.index] = error
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.timeout_ms / 1000
-    late: dict[tuple[str, int], ErrorCode] = {}
     for partition, appended in receipts:
         left_ms = max(deadline - loop.time(), 0) * 1000
         if not await partition.wait_committed(appended.last_offset, left_ms):
             lost = not partition.is_leader
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else ErrorCode.REQUEST_TIMED_OUT
-            late[partition.topic, partition.index] = code
-    return ProduceResponse([with_late(topic, late) for topic in answers])
+            failed.setdefault((partition.topic, partition.index), KafkaError(code))
+    return with_failed(ProduceResponse(answers), failed)
 
 
-def with_late(
-    topic: ProduceTopicResponse, late: dict[tuple[str, int], ErrorCode]
-) -> ProduceTopicResponse:
-    """Put the codes of uncommitted batches in the place of their offsets."""
-    partitions = [
-        ProducePartitionResponse(each.partition_index, code)
-        if (code := late.get((topic.name or "", each.partition_index))) is not None
-        else each
-        for each in topic.partitions
+def with_failed(
+    response: ProduceResponse, failed: dict[tuple[str, int], KafkaError]
+) -> ProduceResponse:
+    """Put what went wrong with some batches in the place of what is told of them."""
+    topics = [
+        topic._replace(
+            partitions=[
+                ProducePartitionResponse(
+                    each.partition_index, error.code, error_message=error.message
+                )
+                if (error := failed.get((topic.name or "", each.partition_index))) is not None
+                else each
+                for each in topic.partitions
+            ]
+        )
+        for topic in response.topics
     ]
-    return topic._replace(partitions=partitions)
+    return response._replace(topics=topics)
 
 
 def must_recompress(topic: ProduceTopic, context: Context) -> bool:
@@ -255,30 +265,36 @@ def with_own_records(request: ProduceRequest) -> ProduceRequest:
 
 async def recompress_and_append(request: ProduceRequest, context: Context) -> Reply:
     """Bring the batches into their topics' compression off the loop, then append them."""
+    refused: dict[tuple[str, int], KafkaError] = {}
     topics = []
     for topic in request.topics:
         name = topic.name
         if name is None and topic.topic_id is not None:
             name = context.topic_name(topic.topic_id)
-        partitions = [await recompressed(name, each, context) for each in topic.partitions]
+        partitions = [await recompressed(name, each, context, refused) for each in topic.partitions]
         topics.append(topic._replace(partitions=partitions))
     reply = append_all(request._replace(topics=topics), context)
-    return await reply if asyncio.iscoroutine(reply) else reply
+    answered = await reply if asyncio.iscoroutine(reply) else reply
+    return with_failed(answered, refused) if answered is not None and refused else answered
 
 
 async def recompressed(
-    topic: str | None, batch: ProducePartition, context: Context
+    topic: str | None,
+    batch: ProducePartition,
+    context: Context,
+    refused: dict[tuple[str, int], KafkaError],
 ) -> ProducePartition:
     """Return the batch in its topic's compression; nothing of one that cannot be read."""
-    partition = context.replicas.find(topic, batch.partition_index)
-    records = batch.records
+    index, records = batch
+    partition = context.replicas.find(topic, index)
     if partition is None or not records or not partition.log.needs_recompression(records):
         return batch
     log = partition.log
     try:
         check_field(records, context.header.version)
         changed = await context.parts.host.offload(lambda: log.recompress(records))
-    except KafkaError:
-        # Without a batch the partition is refused; the bad one must not be appended as it is.
+    except KafkaError as error:
+        # Without a batch nothing is appended; why not is told instead of that.
+        refused[partition.topic, index] = error
         return batch._replace(records=None)
     return batch._replace(records=memoryview(changed))
