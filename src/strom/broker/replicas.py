@@ -132,6 +132,9 @@ class Replicas:
 
     async def load(self, image: Image, settings: BrokerSettings) -> None:
         """Open the logs on disk that the image knows; recover those that need it."""
+        # The broker may have been stopped before their time was up.
+        deleted = [path for each in self.online_directories for path in each.list_deleted()]
+        self._remove_directories_later(deleted, settings)
         opened = await self._host.offload(lambda: self._open_all(image, settings))
         for each in opened:
             self._take(each, image, settings)
@@ -225,10 +228,9 @@ class Replicas:
         return state is not None and self._node_id in state.replicas
 
     def _set_aside(self, directory: LogDirectory, found: FoundPartition) -> None:
-        """Rename what the cluster no longer has, as a deletion that was missed would have."""
-        unique = self._host.new_id().hex
-        path = directory.deleted_path(found.topic, found.index, unique)
-        log.warning("%s-%d is not in the metadata: it is put aside", found.topic, found.index)
+        """Rename what the cluster does not know. It stays: the error may be the metadata's."""
+        path = directory.stray_path(found.topic, found.index, self._host.new_id().hex)
+        log.warning("%s-%d is not in the metadata: put aside as %s", found.topic, found.index, path)
         self._host.disk.rename(found.directory, path)
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
@@ -359,9 +361,12 @@ class Replicas:
                 self.fail(directory, error)
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        if removed:
+        self._remove_directories_later(removed, settings)
+
+    def _remove_directories_later(self, paths: list[str], settings: BrokerSettings) -> None:
+        if paths:
             delay_ms = settings.number("log.segment.delete.delay.ms")
-            self.remove_later(removed, delay_ms, self._host.disk.remove_tree)
+            self.remove_later(paths, delay_ms, self._host.disk.remove_tree)
 
     def remove_later(
         self, paths: Iterable[str], delay_ms: int, remove: Callable[[str], None]

@@ -7,6 +7,7 @@
     *-checkpoint                          offsets of all partitions, see checkpoints.py
     <topic>-<n>/                          a partition
     <topic>-<n>.<id>-delete/              a deleted one, removed after a while
+    <topic>-<n>.<id>-stray/               one that the cluster does not know; kept, not served
     <topic>-<n>.<id>-future/              a copy that will replace one in another directory
 
 The marker of a clean stop is removed when the directory is taken into use, before any log is
@@ -38,6 +39,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 PARTITION_METADATA = "partition.metadata"
 METADATA_TOPIC = "__cluster_metadata"
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 META_VERSION = "1"
 #: Linux allows 255 bytes; Kafka leaves room in the same way.
@@ -182,6 +184,10 @@ class LogDirectory:
         """Return what a deleted partition's directory is called until it is removed."""
         return f"{self.path}/{_suffixed(topic, index, unique, DELETE_SUFFIX)}"
 
+    def stray_path(self, topic: str, index: int, unique: str) -> str:
+        """Return what the directory of a partition that nobody knows is called."""
+        return f"{self.path}/{_suffixed(topic, index, unique, STRAY_SUFFIX)}"
+
     def future_path(self, topic: str, index: int, unique: str) -> str:
         """Return where a copy is built that will replace a partition's log."""
         return f"{self.path}/{_suffixed(topic, index, unique, FUTURE_SUFFIX)}"
@@ -219,7 +225,7 @@ class LogDirectory:
 def parse_name(name: str) -> tuple[str, int, bool] | None:
     """Return topic, partition and whether it is a future copy; None for other directories."""
     is_future = name.endswith(FUTURE_SUFFIX)
-    if name.endswith(DELETE_SUFFIX):
+    if name.endswith((DELETE_SUFFIX, STRAY_SUFFIX)):
         return None
     if is_future:
         name = name.removesuffix(FUTURE_SUFFIX).rpartition(".")[0]
