@@ -252,6 +252,12 @@ class Broker:
         self.start_task(parts.publisher.run(parts))
         await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
         await parts.publisher.wait_published()
+        log.info(
+            "Recorded new controller, from now on will use broker %s (id: %d rack: %s)",
+            self.bootstrap,
+            self._node_id,
+            parts.settings.text("broker.rack") or "null",
+        )
         for found, directory in parts.replicas.futures:
             parts.moves.resume(found, directory)
         return epoch
