@@ -114,6 +114,10 @@ class Dispatch:
         except MalformedFrame as error:
             connection.close(error)
             return
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not leave it waiting
+            self._note_fault("Reading a request", error)
+            connection.close(error)
+            return
         connection.active_ms = self._parts.host.now_ms()
         self._parts.metrics.received_bytes += len(frame)
         self._serve(Call(api, codec, header, connection), request)
@@ -159,23 +163,30 @@ class Dispatch:
             call.connection.unblock()
 
     def _answer(self, call: Call, reply: object) -> None:
-        if reply is None:
-            parts: list[Part] = []
-        else:
-            parts = call.codec.write(reply)
-            size = 0
-            for part in parts:
-                size += len(part) if type(part) is bytes else part.size  # type: ignore[union-attr]
-            first = parts[0]
-            assert isinstance(first, bytes)
-            parts[0] = write_head(call.header, call.codec, size) + first
-            self._parts.metrics.sent_bytes += size
+        try:
+            parts = [] if reply is None else self._write(call, reply)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(call, error)
+            return
         self._parts.metrics.note_request(call.api.name, perf_counter_ns() - call.started_ns)
         call.connection.fill(call.slot, parts)
 
+    def _write(self, call: Call, reply: object) -> list[Part]:
+        parts = call.codec.write(reply)
+        size = 0
+        for part in parts:
+            size += len(part) if type(part) is bytes else part.size  # type: ignore[union-attr]
+        first = parts[0]
+        assert isinstance(first, bytes)
+        parts[0] = write_head(call.header, call.codec, size) + first
+        self._parts.metrics.sent_bytes += size
+        return parts
+
     def _fail(self, call: Call, error: Exception) -> None:
         """Log a fault of ours, and end the connection: it has an answer that will never come."""
-        name, version = call.api.name, call.header.version
-        log.error("%s version %d failed: %r", name, version, error, exc_info=error)
-        self._parts.metrics.failed_requests += 1
+        self._note_fault(f"{call.api.name} version {call.header.version}", error)
         call.connection.close(error)
+
+    def _note_fault(self, what: str, error: Exception) -> None:
+        log.error("%s failed: %r", what, error, exc_info=error)
+        self._parts.metrics.failed_requests += 1

@@ -1,0 +1,134 @@
+"""Dispatch: whatever goes wrong with one request ends its connection, and nothing else."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from strom.broker.connection import Slot
+from strom.broker.context import Ordered
+from strom.broker.dispatch import Api, Dispatch
+from strom.broker.metrics import Metrics
+from strom.wire.primitives import INT16, INT32
+
+KEY = 7
+
+
+class Connection:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.sent = []
+        self.error = None
+        self.blocked = False
+
+    def open_slot(self):
+        return Slot()
+
+    def fill(self, slot, parts):
+        self.sent.append(parts)
+
+    def block(self):
+        self.blocked = True
+
+    def unblock(self):
+        self.blocked = False
+
+    def close(self, error=None):
+        self.error = error
+
+
+class Codec:
+    """Writes bytes and nothing else; reads what is not empty."""
+
+    flexible = False
+
+    def read(self, frame, position):
+        body = bytes(frame[position:])
+        return {b"good": body}[body]
+
+    def write(self, response):
+        return [b"<" + response + b">"]
+
+
+def request(body=b"good", key=KEY):
+    return INT16.pack(key) + INT16.pack(0) + INT32.pack(5) + INT16.pack(-1) + body
+
+
+async def later(reply):
+    return reply
+
+
+async def failing():
+    raise LookupError("a fault")
+
+
+def served(handle, frame=None):
+    """What the connection was told, and the metrics."""
+    api = Api("faulty", KEY, range(1), handle, None, None, {0: Codec()})
+    parts = SimpleNamespace(host=SimpleNamespace(now_ms=lambda: 0), metrics=Metrics())
+    connection = Connection()
+
+    async def run():
+        async with asyncio.TaskGroup() as tasks:
+            dispatch = Dispatch({KEY: api, 18: api}, parts, tasks.create_task)
+            dispatch.take(memoryview(frame or request()), connection)
+
+    asyncio.run(run())
+    return connection, parts.metrics
+
+
+def answer(body):
+    return INT32.pack(len(body) + 4) + INT32.pack(5) + body
+
+
+@pytest.mark.parametrize(
+    "reply", [lambda: b"now", lambda: later(b"now"), lambda: Ordered(later(b"now"))]
+)
+def test_a_reply_is_sent_now_or_later(reply):
+    connection, metrics = served(lambda *_: reply())
+    assert connection.sent == [[answer(b"<now>")]]
+    assert connection.error is None
+    assert not connection.blocked
+    assert metrics.failed_requests == 0
+
+
+def test_no_reply_is_nothing_to_send():
+    assert served(lambda *_: None)[0].sent == [[]]
+
+
+def fails(request, context):
+    raise LookupError("a fault")
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        fails,
+        lambda *_: failing(),
+        lambda *_: Ordered(failing()),
+        lambda *_: "not bytes",
+        lambda *_: later("not bytes"),
+        lambda *_: Ordered(later("not bytes")),
+    ],
+    ids=["at once", "later", "in order", "written", "written later", "written in order"],
+)
+def test_a_fault_of_a_handler_or_of_its_answer_ends_the_connection_only(handle, caplog):
+    connection, metrics = served(handle)
+    assert connection.sent == []
+    assert isinstance(connection.error, LookupError | TypeError)
+    assert not connection.blocked
+    assert metrics.failed_requests == 1
+    assert "faulty version 0 failed" in caplog.text
+
+
+def test_a_fault_in_reading_ends_the_connection_only(caplog):
+    connection, metrics = served(fails, request(b"a body that the codec has a fault with"))
+    assert isinstance(connection.error, KeyError)
+    assert metrics.failed_requests == 1
+
+
+def test_an_api_that_is_not_served_ends_the_connection():
+    connection, metrics = served(fails, request(key=99))
+    assert "API key 99 version 0 is not served" in str(connection.error)
+    assert metrics.failed_requests == 0
