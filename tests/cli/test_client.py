@@ -33,6 +33,14 @@ def test_a_property_needs_a_value():
         properties(ClientOptions(client_config=["acks"]))
 
 
+def test_a_file_that_is_no_text_is_named(strom, tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"\xff\xfe")
+    result = strom("topic", "list", "--client-config-file", str(file))
+    assert result.exit_code == 1
+    assert result.stderr == f"strom: cannot read {file}: it is not UTF-8 text\n"
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -47,9 +55,10 @@ def test_addresses_are_read(text, address):
     assert split_address(text) == address
 
 
-def test_a_port_is_a_number():
+@pytest.mark.parametrize("port", ["kafka", "65536", ""])
+def test_a_port_is_a_number(port):
     with pytest.raises(Failure, match="is no address"):
-        split_address("host:kafka")
+        split_address(f"host:{port}")
 
 
 def test_the_second_address_may_be_the_one_that_answers(closed_port):

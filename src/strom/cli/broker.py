@@ -1,7 +1,7 @@
 """`strom broker start`: a broker with the settings of a `server.properties` file."""
 
-from strom.cli.failure import Failure
 from strom.cli.lean import Command, Option, Values
+from strom.cli.properties_file import read_properties_file
 from strom.cli.up import announce, overrides
 
 OPTIONS = (
@@ -28,26 +28,10 @@ OPTIONS = (
 def start(values: Values) -> int:
     """Run a broker until it is told to stop."""
     overridden = overrides(values["override"])
-    settings = read_settings(str(values["config"]))
+    settings = read_properties_file(str(values["config"]))
     from strom.broker.process import run
 
     return run({**settings, **overridden}, on_ready=announce)
-
-
-def read_settings(path: str) -> dict[str, str]:
-    """Read the settings file."""
-    from strom.metadata.settings.definition import SettingsError
-    from strom.metadata.settings.properties import read_properties
-
-    try:
-        with open(path, encoding="utf-8") as file:
-            return read_properties(file.read())
-    except SettingsError as error:
-        raise Failure(f"{path}: {error}") from None
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise Failure(f"cannot read {path}: it is not UTF-8 text") from None
 
 
 COMMAND = Command(

@@ -10,16 +10,16 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import ClientOptions
-from strom.metadata.settings.properties import read_properties
+from strom.cli.lean import PORT_MAX
+from strom.cli.options import ClientOptions, key_values
+from strom.cli.properties_file import read_properties_file
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-    from confluent_kafka.admin import AdminClient, ClusterMetadata
+    from confluent_kafka.admin import AdminClient, ClusterMetadata, TopicMetadata
 
 ANSWER_SECONDS_MAX = 10.0
 CONNECT_SECONDS_MAX = 3.0
@@ -36,21 +36,10 @@ def properties(options: ClientOptions) -> Properties:
     """Return the client's properties: the file's, then those of the command line."""
     read: Properties = {"bootstrap.servers": options.bootstrap_server}
     if options.client_config_file is not None:
-        read |= file_properties(options.client_config_file)
-    for text in options.client_config:
-        key, separator, value = text.partition("=")
-        if not separator:
-            raise Failure(f"--client-config wants KEY=VALUE, not {text!r}", USED_WRONGLY)
-        read[key.strip()] = value.strip()
+        # Colon and equals sign both separate (CON-15).
+        read |= read_properties_file(options.client_config_file)
+    read |= key_values(options.client_config)
     return {JAVA_NAMES.get(key, key): value for key, value in read.items()}
-
-
-def file_properties(path: str) -> dict[str, str]:
-    """Read a properties file; colon and equals sign both separate (CON-15)."""
-    try:
-        return read_properties(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}") from None
 
 
 def address(options: ClientOptions) -> tuple[str, int]:
@@ -133,8 +122,10 @@ def split_address(address: str) -> tuple[str, int]:
     host, separator, port = bare.rpartition(":")
     if not separator or bare.endswith("]"):
         return bare.strip("[]"), DEFAULT_PORT
-    if not port.isdecimal():
-        raise Failure(f"{address!r} is no address: it should look like 127.0.0.1:9092", 2)
+    if not port.isdecimal() or int(port) > PORT_MAX:
+        raise Failure(
+            f"{address!r} is no address: it should look like 127.0.0.1:9092", USED_WRONGLY
+        )
     return host.strip("[]"), int(port)
 
 
@@ -192,6 +183,22 @@ def partitions_of(client: "Client", topic: str) -> list[int]:
     if topic not in topics:
         raise unknown_topic(topic, topics)
     return sorted(topics[topic].partitions)
+
+
+def topic_to_write(client: "Client", topic: str) -> "TopicMetadata":
+    """Return a topic's metadata; one that is not there yet may come with the first record."""
+    found = metadata(client, topic).topics[topic]
+    if found.error is not None and found.error.name() == "TOPIC_EXCEPTION":
+        raise Failure(f"Topic name '{topic}' is not valid")
+    return found
+
+
+def require_broker(client: "Client", name: str) -> None:
+    """Fail unless there is a broker of that id: librdkafka would look for it for a minute."""
+    brokers = sorted(metadata(client).brokers)
+    if name not in map(str, brokers):
+        there = ", ".join(map(str, brokers))
+        raise Failure(f"there is no broker {name}: those that run are {there}")
 
 
 def unknown_topic(topic: str, known: Iterable[str]) -> Failure:

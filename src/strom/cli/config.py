@@ -7,12 +7,12 @@ import typer
 
 from strom.cli import client, every_broker
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import ReportOptions, examples, noun, taking
+from strom.cli.options import ReportOptions, examples, key_values, noun, taking
 from strom.cli.output import print_json, print_table
-from strom.cli.topic import finished, key_values
+from strom.cli.topic import finished
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ConfigEntry, ConfigResource
+    from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
 
 app = noun("Show and change settings of topics and brokers.")
 
@@ -55,12 +55,16 @@ def entity(options: EntityOptions) -> tuple[str, str]:
     return named[0]
 
 
-def resource(options: EntityOptions) -> "ConfigResource":
-    """Return what is meant as the admin client wants it."""
+def resource(admin: "AdminClient", options: EntityOptions) -> "ConfigResource":
+    """Return the topic or broker that is meant, which must be there, as the client wants it."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     kind, name = entity(options)
-    return ConfigResource(ResourceType.TOPIC if kind == "topic" else ResourceType.BROKER, name)
+    if kind == "topic":
+        client.partitions_of(admin, name)
+        return ConfigResource(ResourceType.TOPIC, name)
+    client.require_broker(admin, name)
+    return ConfigResource(ResourceType.BROKER, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +120,9 @@ def described_defaults(options: EntityOptions) -> list[dict[str, object]]:
 def entries_of(options: EntityOptions) -> "dict[str, ConfigEntry]":
     """Ask for the settings of a topic or of one broker."""
     admin = client.admin(options)
-    if options.topic is not None:
-        client.partitions_of(admin, options.topic)
+    asked = resource(admin, options)
     with client.refusals():
-        (future,) = admin.describe_configs([resource(options)]).values()
+        (future,) = admin.describe_configs([asked]).values()
         entries: dict[str, ConfigEntry] = future.result()
     return entries
 
@@ -204,7 +207,8 @@ def change(options: EntityOptions, operation: str, values: dict[str, str]) -> No
     else:
         change_one(options, operation, values)
     if options.json:
-        print_json({"entity": kind, "name": name, "operation": operation.lower(), **values})
+        changed = {"entity": kind, "name": name, "operation": operation.lower()}
+        print_json(changed | {"settings": values})
     else:
         print(f"Completed updating config for {kind} {name or '(all)'}.")
 
@@ -213,10 +217,8 @@ def change_one(options: EntityOptions, operation: str, values: dict[str, str]) -
     """Change settings of a topic or of one broker."""
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
-    asked = resource(options)
     admin = client.admin(options)
-    if options.topic is not None:
-        client.partitions_of(admin, options.topic)
+    asked = resource(admin, options)
     for name, value in values.items():
         asked.add_incremental_config(
             ConfigEntry(name, value, incremental_operation=AlterConfigOpType[operation])

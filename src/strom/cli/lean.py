@@ -7,12 +7,14 @@ caller then hands the whole command line to typer, which knows the same options 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+PORT_MAX = 65_535
+
 Value = str | int | bool | list[str] | None
 Values = Mapping[str, Value]
 
 
 class Option(NamedTuple):
-    """One option: `kind` is str, int, bool (a flag) or list (may be given several times)."""
+    """One option: `kind` is str, int (a port), bool (a flag) or list (may be repeated)."""
 
     name: str
     flags: tuple[str, ...]
@@ -57,7 +59,7 @@ def store(values: dict[str, Value], option: Option, value: str | bool | None) ->
     if value is None:
         return False
     if option.kind is int:
-        if not str(value).isdecimal():
+        if not str(value).isdecimal() or int(value) > PORT_MAX:
             return False
         values[option.name] = int(value)
     elif option.kind is list:

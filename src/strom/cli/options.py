@@ -14,8 +14,8 @@ from typing import Annotated, TypeVar, get_type_hints
 import typer
 
 from strom.cli.completion import topic_names
-from strom.cli.failure import Failure, report
-from strom.cli.lean import Command, Option
+from strom.cli.failure import USED_WRONGLY, Failure, report
+from strom.cli.lean import PORT_MAX, Command, Option
 
 OptionsType = TypeVar("OptionsType")
 
@@ -137,10 +137,17 @@ def add_lean(app: typer.Typer, name: str, lean: Command) -> None:
 
 def lean_parameter(option: Option) -> inspect.Parameter:
     """Return a lean option as a typer parameter."""
+    is_port = option.kind is int
     described = typer.Option(
-        *option.flags, help=option.help, metavar=option.metavar, min=range_of(option)
+        *option.flags,
+        help=option.help,
+        metavar=option.metavar,
+        min=0 if is_port else None,
+        max=PORT_MAX if is_port else None,
     )
-    kind = list[str] if option.kind is list else option.kind
+    kind: object = list[str] if option.kind is list else option.kind
+    if is_port and option.default is None:
+        kind = int | None
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -149,9 +156,15 @@ def lean_parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def range_of(option: Option) -> int | None:
-    """Return the smallest value; lean options know no negative numbers."""
-    return 0 if option.kind is int else None
+def key_values(texts: Sequence[str]) -> dict[str, str]:
+    """Read KEY=VALUE texts; a value may hold equals signs and commas."""
+    read = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise Failure(f"expected KEY=VALUE, not {text!r}", USED_WRONGLY)
+        read[key.strip()] = value.strip()
+    return read
 
 
 def examples(*lines: str) -> str:

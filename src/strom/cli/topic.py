@@ -8,7 +8,16 @@ import typer
 
 from strom.cli import client, sizing
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import OptionalTopics, ReportOptions, Topic, Topics, examples, noun, taking
+from strom.cli.options import (
+    OptionalTopics,
+    ReportOptions,
+    Topic,
+    Topics,
+    examples,
+    key_values,
+    noun,
+    taking,
+)
 from strom.cli.output import print_json, print_table
 from strom.cli.quantity import read_size, size_text
 
@@ -88,17 +97,6 @@ def finished(future: object, *, ignore: str | None = None) -> bool:
             return False
         raise Failure(client.text_of(error)) from None
     return True
-
-
-def key_values(texts: list[str]) -> dict[str, str]:
-    """Read KEY=VALUE texts; a value may hold equals signs and commas."""
-    read = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise Failure(f"expected KEY=VALUE, not {text!r}", USED_WRONGLY)
-        read[key.strip()] = value
-    return read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
