@@ -6,7 +6,14 @@ import pytest
 from strom.cli import broker, up
 from strom.cli.lean import parse
 
-DEFAULTS = {"port": 9092, "host": "127.0.0.1", "dir": "strom-data", "memory": False, "override": []}
+DEFAULTS = {
+    "port": 9092,
+    "host": "127.0.0.1",
+    "dir": "strom-data",
+    "memory": False,
+    "http_port": None,
+    "override": [],
+}
 
 
 @pytest.mark.parametrize(
@@ -15,6 +22,7 @@ DEFAULTS = {"port": 9092, "host": "127.0.0.1", "dir": "strom-data", "memory": Fa
         ("", {}),
         ("--port 0", {"port": 0}),
         ("--port=19092 --memory", {"port": 19092, "memory": True}),
+        ("--http-port 0", {"http_port": 0}),
         ("-p 1 -d here", {"port": 1, "dir": "here"}),
         ("-o a=b --override=c=d=e", {"override": ["a=b", "c=d=e"]}),
     ],
@@ -25,7 +33,17 @@ def test_what_is_plainly_right_is_read(words, values):
 
 @pytest.mark.parametrize(
     "words",
-    ["--help", "--prot 1", "--port", "--port x", "--port -1", "--memory=yes", "extra", "-h"],
+    [
+        "--help",
+        "--prot 1",
+        "--port",
+        "--port x",
+        "--port -1",
+        "--port 65536",
+        "--memory=yes",
+        "extra",
+        "-h",
+    ],
 )
 def test_everything_else_is_left_to_typer(words):
     assert parse(up.OPTIONS, words.split()) is None
@@ -53,6 +71,12 @@ def test_a_wrong_option_is_explained(strom):
     result = strom("up", "--prot", "1")
     assert result.exit_code == 2
     assert "--port" in result.stderr
+
+
+def test_a_port_has_its_bounds(strom):
+    result = strom("up", "--http-port", "65536")
+    assert result.exit_code == 2
+    assert "65535" in result.stderr
 
 
 def test_an_override_must_have_a_value(strom):

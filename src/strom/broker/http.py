@@ -50,8 +50,10 @@ class HttpServer:
             async with asyncio.timeout(READ_TIMEOUT_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
             response = self._answer(head)
+            wants_body = not head.startswith(b"HEAD ")
         except (asyncio.LimitOverrunError, ValueError):
             response = Response("431 Request Header Fields Too Large", b"")
+            wants_body = False
         except (TimeoutError, asyncio.IncompleteReadError, ConnectionError):
             writer.close()
             return
@@ -64,7 +66,7 @@ class HttpServer:
             "",
         )
         with contextlib.suppress(ConnectionError):
-            writer.write("\r\n".join(lines).encode() + response.body)
+            writer.write("\r\n".join(lines).encode() + (response.body if wants_body else b""))
             await writer.drain()
         writer.close()
 

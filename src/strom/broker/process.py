@@ -33,7 +33,7 @@ GARBAGE_THRESHOLD = 20_000
 LINE = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
-def run(static: Mapping[str, str], *, on_ready: Callable[[str], None]) -> int:
+def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int:
     """Run a broker with these settings until it is told to stop; return the exit code."""
     try:
         loaded = load(static)
@@ -52,7 +52,7 @@ def run(static: Mapping[str, str], *, on_ready: Callable[[str], None]) -> int:
     return EXIT_OK
 
 
-async def serve(broker: Broker, on_ready: Callable[[str], None]) -> None:
+async def serve(broker: Broker, on_ready: Callable[[Broker], None]) -> None:
     """Run the broker on this loop, which is all its own."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,7 +63,7 @@ async def serve(broker: Broker, on_ready: Callable[[str], None]) -> None:
         gc.collect()
         gc.freeze()
         gc.set_threshold(GARBAGE_THRESHOLD)
-        on_ready(broker.bootstrap)
+        on_ready(broker)
 
     await broker.run(on_ready=ready)
 

@@ -19,7 +19,8 @@ def show_version(asked: bool) -> None:
 
 def strom(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """A streaming platform that every Kafka client can use.

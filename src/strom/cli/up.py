@@ -8,9 +8,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.lean import Command, Option, Values
+
+if TYPE_CHECKING:
+    from strom.broker.broker import Broker
 
 MEMORY_FILE_SYSTEM = "/dev/shm"
 DEFAULT_DIRECTORY = "strom-data"
@@ -20,6 +24,13 @@ OPTIONS = (
     Option("host", ("--host",), str, "127.0.0.1", "Address to listen on."),
     Option("dir", ("--dir", "-d"), str, DEFAULT_DIRECTORY, "Directory that keeps the data."),
     Option("memory", ("--memory",), bool, False, "Keep the data in memory, for this run only."),
+    Option(
+        "http_port",
+        ("--http-port",),
+        int,
+        None,
+        "Port for /metrics and /healthz; 0 picks a free one. Default: none.",
+    ),
     Option(
         "override",
         ("--override", "-o"),
@@ -40,9 +51,10 @@ def up(values: Values) -> int:
         static = {
             "log.dirs": path,
             "listeners": f"PLAINTEXT://{bracketed(str(values['host']))}:{values['port']}",
-            **overridden,
         }
-        return run(static, on_ready=announce)
+        if values["http_port"] is not None:
+            static["strom.http.port"] = str(values["http_port"])
+        return run({**static, **overridden}, on_ready=announce)
 
 
 @contextmanager
@@ -64,9 +76,12 @@ def directory(path: str, *, in_memory: bool) -> Iterator[str]:
         rmtree(path, ignore_errors=True)
 
 
-def announce(bootstrap: str) -> None:
+def announce(broker: "Broker") -> None:
     """Say that clients may come."""
+    bootstrap = broker.bootstrap
     print(f"ready {bootstrap}", flush=True)
+    if broker.http_port is not None:
+        print(f"metrics http://127.0.0.1:{broker.http_port}/metrics", flush=True)
     if sys.stdout.isatty():
         at = "" if bootstrap == "127.0.0.1:9092" else f" -b {bootstrap}"
         print(f'try: echo "Countdown gestartet" | strom produce{at} flugdaten')
@@ -96,6 +111,7 @@ COMMAND = Command(
     (
         "strom up",
         "strom up --port 0 --memory",
+        "strom up --http-port 9644",
         "strom up --dir /var/lib/strom --override log.retention.hours=24",
     ),
     OPTIONS,
