@@ -69,6 +69,25 @@ def test_what_a_cluster_refuses_is_said_in_its_own_words(on_cluster, topic):
     assert "does not exist as expected" in refused("consume", f"{topic}-no")
 
 
+@pytest.mark.parametrize("command", [("produce",), ("perf", "produce"), ("perf", "latency")])
+def test_a_name_that_no_topic_can_have_is_one_line(on_cluster, command):
+    """TOP-12."""
+    result = on_cluster(*command, "no name", code=1)
+    assert result.stderr == "strom: Topic name 'no name' is not valid\n"
+
+
+def test_a_record_that_is_too_large_is_one_line(on_cluster, topic):
+    result = on_cluster("produce", topic, "--whole", text="x" * 2_000_000, code=1)
+    assert "Message size too large" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["77", "nobody"])
+def test_a_broker_that_is_not_there_is_not_waited_for(on_cluster, name):
+    result = on_cluster("config", "describe", "--broker", name, code=1)
+    assert f"there is no broker {name}" in result.stderr
+
+
 def test_creating_what_is_there_may_be_all_right(on_cluster, topic):
     result = on_cluster("topic", "create", topic, "--if-not-exists", "--json")
     assert json.loads(result.stdout) == {"created": []}
@@ -206,7 +225,13 @@ def test_options_that_do_not_go_together(on_cluster, topic):
 def test_a_topics_settings(on_cluster, topic):
     """TOP-18."""
     change = ("config", "set", "--topic", topic)
-    on_cluster(*change, "retention.ms=1000", "cleanup.policy=delete")
+    changed = on_cluster(*change, "retention.ms=1000", "cleanup.policy=delete", "--json")
+    assert json.loads(changed.stdout) == {
+        "entity": "topic",
+        "name": topic,
+        "operation": "set",
+        "settings": {"retention.ms": "1000", "cleanup.policy": "delete"},
+    }
     on_cluster("config", "append", "--topic", topic, "cleanup.policy=compact")
 
     def settings():
@@ -254,6 +279,17 @@ def test_measurements(on_cluster, topic):
     assert json.loads(probed.stdout)["records"] == 20
     paced = on_cluster("perf", "latency", topic, "-n", "20", "--warm-up", "0", "--rate", "200")
     assert paced.stdout.startswith("20 records there and back, ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_measurement_with_what_it_has(on_cluster, topic, process, number):
+    sender = process("perf", "produce", topic, "-n", "100000000", "--rate", "200", "--json")
+    on_cluster("consume", topic, "--from-beginning", "--count", "1")
+    sender.send_signal(number)
+    out, err = sender.communicate(timeout=30)
+    assert json.loads(out)["records"] > 0
+    assert err == ""
+    assert sender.returncode == 128 + number
 
 
 def test_there_is_nothing_to_measure_in_an_empty_topic(on_cluster, topic):

@@ -4,9 +4,8 @@ It starts at the end and runs until it is stopped, unless told otherwise, and sa
 how many records it showed, whatever ended it (CON-05).
 """
 
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strom.cli import client
-from strom.cli.failure import ENDED_BY_SIGNAL, USED_WRONGLY, Failure
+from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.format import (
     Received,
     Write,
@@ -24,6 +23,7 @@ from strom.cli.format import (
     write_json,
 )
 from strom.cli.options import ClientOptions, Topics, examples, taking
+from strom.cli.signals import Stop, stoppable
 from strom.cli.span import Bounds, Kind, Point, offset_of, read_point
 
 if TYPE_CHECKING:
@@ -88,12 +88,11 @@ def consume(options: ConsumeOptions) -> None:
     reading = Reading(consumer, options)
     try:
         reading.begin(start, until)
-        with stopping(reading.stop), summary(reading):
-            reading.run(write)
+        with stoppable() as stop, summary(reading):
+            reading.run(write, stop)
     finally:
         consumer.close()
-    if reading.signal:
-        raise typer.Exit(ENDED_BY_SIGNAL + reading.signal)
+    stop.finish()
 
 
 def writer(options: ConsumeOptions) -> Write:
@@ -123,15 +122,10 @@ class Reading:
         self.consumer = consumer
         self.options = options
         self.shown = 0
-        self.signal = 0
         #: Where each partition ends, exclusive; None where it is followed.
         self.ends: dict[Place, int | None] = {}
         #: When reading ends although the last record asked for may not have come.
         self.until_ms: int | None = None
-
-    def stop(self, number: int) -> None:
-        """Take note of a signal."""
-        self.signal = number
 
     def begin(self, start: Point, until: Point | None) -> None:
         """Find out where every partition starts and ends; begin to fetch."""
@@ -185,11 +179,11 @@ class Reading:
             )
         return found.offset if found.offset >= 0 else None
 
-    def run(self, write: Write) -> None:
+    def run(self, write: Write, stop: Stop) -> None:
         """Show records until everything asked for was shown, or a signal came."""
         out = Output()
         idle_seconds = 0.0
-        while self.ends and not self.signal and not self.is_full() and not self.is_late():
+        while self.ends and not stop and not self.is_full() and not self.is_late():
             message = self.consumer.poll(0)
             if message is None:
                 out.flush()
@@ -273,18 +267,6 @@ class Output:
     def flush(self) -> None:
         """Let the reader see everything so far."""
         sys.stdout.flush()
-
-
-@contextmanager
-def stopping(stop: Callable[[int], None]) -> Iterator[None]:
-    """Let SIGINT and SIGTERM end the work instead of the process, and put back what was."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, lambda got, _: stop(got)) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def now_ms() -> int:

@@ -6,12 +6,14 @@ what is plainly right is read here, everything else (`--help`, a typing error, c
 to typer, which was told the same options and knows how to explain them.
 """
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from strom.cli.failure import Failure, report
+from strom.cli.failure import ENDED_BY_SIGNAL, Failure, report
 from strom.cli.lean import Command, parse
+from strom.cli.signals import Ended, unwinding
 
 #: The commands that run a broker, and the module that holds each as `COMMAND`.
 LEAN_COMMANDS = {("up",): "strom.cli.up", ("broker", "start"): "strom.cli.broker"}
@@ -21,10 +23,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        code = run_lean(arguments)
-        return run_typer(arguments) if code is None else code
+        with unwinding():
+            code = run_lean(arguments)
+            return run_typer(arguments) if code is None else code
     except Failure as failure:
         return report(failure)
+    except KeyboardInterrupt:
+        return ENDED_BY_SIGNAL + signal.SIGINT
+    except Ended as ended:
+        return ended.exit_code
 
 
 def run_lean(arguments: Sequence[str]) -> int | None:

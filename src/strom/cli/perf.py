@@ -19,6 +19,7 @@ from strom.cli.latency import Latencies
 from strom.cli.options import ReportOptions, Topic, examples, noun, taking
 from strom.cli.output import console
 from strom.cli.produce import Acks, Codec
+from strom.cli.signals import Stop, stoppable
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer
@@ -32,6 +33,8 @@ REFRESH_SECONDS = 0.1
 PAYLOADS_MAX = 1000
 PAYLOAD_BYTES_MAX = 16 * MEGABYTE
 STUCK_SECONDS_MAX = 30.0
+#: What a run that ended before anything came is taken to have lasted.
+SECONDS_MIN = 1e-9
 #: A latency probe begins with its number and the time it was sent.
 PROBE = struct.Struct(">QQ")
 
@@ -73,11 +76,16 @@ def produce(options: ProduceOptions) -> None:
             "queue.buffering.max.messages": 1_000_000,
         },
     )
-    client.metadata(producer, options.topic)
-    run = ProduceRun(producer, options)
-    with progress(options.records, quiet=options.json) as show:
+    client.topic_to_write(producer, options.topic)
+    with (
+        client.refusals(),
+        stoppable() as stop,
+        progress(options.records, quiet=options.json) as show,
+    ):
+        run = ProduceRun(producer, options, stop)
         run.send_all(show)
     run.report()
+    stop.finish()
 
 
 class Progress:
@@ -132,16 +140,17 @@ def payloads(size_bytes: int) -> list[bytes]:
 
 def rate_text(records: int, size_bytes: int, seconds: float) -> str:
     """Return records and megabytes a second as Kafka's perf tools word it."""
-    seconds = max(seconds, 1e-9)
+    seconds = max(seconds, SECONDS_MIN)
     return f"{records / seconds:.1f} records/sec ({size_bytes / MEGABYTE / seconds:.2f} MB/sec)"
 
 
 class ProduceRun:
-    """One run of `perf produce`."""
+    """One run of `perf produce`; a signal ends it early, with what was measured until then."""
 
-    def __init__(self, producer: "Producer", options: ProduceOptions) -> None:
+    def __init__(self, producer: "Producer", options: ProduceOptions, stop: Stop) -> None:
         self._producer = producer
         self._options = options
+        self._stop = stop
         self._latencies = Latencies()
         self._error: str | None = None
         self._began = time.perf_counter()
@@ -153,16 +162,22 @@ class ProduceRun:
         self._began = time.perf_counter()
         self._shown = (0, self._began)
         for number in range(self._options.records):
+            if self._stop:
+                break
             self._send(pool[number % len(pool)])
             # Serving answers has a price per call, not per answer.
             if number % 64 == 0:
                 self._keep_up(number, show)
-        while self._producer.flush(REFRESH_SECONDS):
+        while not self._stop and self._producer.flush(REFRESH_SECONDS):
             self._keep_up(self._options.records, show)
+        if self._stop:
+            # Nobody waits for what is still in the queue, least of all on a broker that hangs.
+            self._producer.purge()
+            self._producer.flush(REFRESH_SECONDS)
         self._took = time.perf_counter() - self._began
 
     def _send(self, payload: bytes) -> None:
-        while True:
+        while not self._stop:
             try:
                 self._producer.produce(self._options.topic, payload, on_delivery=self._on_delivery)
             except BufferError:
@@ -175,7 +190,7 @@ class ProduceRun:
         self._producer.poll(0)
         if self._options.rate:
             ahead = number / self._options.rate - (time.perf_counter() - self._began)
-            while ahead > 0:
+            while ahead > 0 and not self._stop:
                 self._producer.poll(min(ahead, REFRESH_SECONDS))
                 ahead = number / self._options.rate - (time.perf_counter() - self._began)
         if self._error is not None:
@@ -197,7 +212,9 @@ class ProduceRun:
 
     def _on_delivery(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
-            self._error = f"a record could not be sent: {error.str()}"
+            # What a stop takes out of the queue comes back here, too.
+            if not self._stop:
+                self._error = f"a record could not be sent: {error.str()}"
         else:
             self._latencies.add((message.latency() or 0.0) * 1000)
 
@@ -221,8 +238,8 @@ def print_result(records: int, size_bytes: int, seconds: float, **more: float) -
         "records": records,
         "bytes": size_bytes,
         "seconds": round(seconds, 4),
-        "records_per_second": round(records / seconds, 1),
-        "mb_per_second": round(size_bytes / MEGABYTE / seconds, 3),
+        "records_per_second": round(records / max(seconds, SECONDS_MIN), 1),
+        "mb_per_second": round(size_bytes / MEGABYTE / max(seconds, SECONDS_MIN), 3),
     }
     print(json.dumps(rates | more))
 
@@ -252,8 +269,8 @@ def consume(options: ConsumeOptions) -> None:
         wanted = min(there, options.records) if options.records else there
         if not wanted:
             raise Failure(f"{options.topic} is empty: fill it with `strom perf produce`")
-        with progress(wanted, quiet=options.json) as show:
-            records, size_bytes, seconds = read_all(consumer, wanted, show)
+        with stoppable() as stop, progress(wanted, quiet=options.json) as show:
+            records, size_bytes, seconds = read_all(consumer, wanted, show, stop)
     finally:
         consumer.close()
     if options.json:
@@ -261,6 +278,7 @@ def consume(options: ConsumeOptions) -> None:
     else:
         rate = rate_text(records, size_bytes, seconds)
         print(f"{records} records received, {rate}, {seconds:.3f} s.")
+    stop.finish()
 
 
 def assign_everything(consumer: "Consumer", topic: str, *, at_end: bool = False) -> int:
@@ -276,11 +294,13 @@ def assign_everything(consumer: "Consumer", topic: str, *, at_end: bool = False)
     return there
 
 
-def read_all(consumer: "Consumer", wanted: int, show: Progress) -> tuple[int, int, float]:
+def read_all(
+    consumer: "Consumer", wanted: int, show: Progress, stop: Stop
+) -> tuple[int, int, float]:
     """Read as many records; return their number, their size and how long it took."""
     records = size_bytes = 0
     began = last = time.perf_counter()
-    while records < wanted and time.perf_counter() - last < STUCK_SECONDS_MAX:
+    while records < wanted and not stop and time.perf_counter() - last < STUCK_SECONDS_MAX:
         for message in consumer.consume(num_messages=min(10_000, wanted - records), timeout=0.1):
             if message.error() is not None:
                 raise Failure(str(message.error()))
@@ -319,16 +339,21 @@ def latency(options: LatencyOptions) -> None:
         "linger.ms": 0,
     }
     producer = client.producer(options, settings)
-    client.metadata(producer, options.topic)
+    client.topic_to_write(producer, options.topic)
     consumer = client.consumer(options, {"fetch.wait.max.ms": 500})
     probing = Probing(producer, consumer, options)
     try:
         assign_everything(consumer, options.topic, at_end=True)
-        with progress(options.records + options.warm_up, quiet=options.json) as show:
-            probing.run(show)
+        with (
+            client.refusals(),
+            stoppable() as stop,
+            progress(options.records + options.warm_up, quiet=options.json) as show,
+        ):
+            probing.run(show, stop)
     finally:
         consumer.close()
     probing.report()
+    stop.finish()
 
 
 class Probing:
@@ -344,11 +369,11 @@ class Probing:
         self._came_back = 0
         self._paced_from = 0.0
 
-    def run(self, show: Progress) -> None:
+    def run(self, show: Progress, stop: Stop) -> None:
         """Send every probe and wait until the last came back."""
         sent = 0
         last = time.perf_counter()
-        while self._came_back < self._total:
+        while self._came_back < self._total and not stop:
             now = time.perf_counter()
             due = self._due(sent)
             if sent < self._total and now >= due:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 import typer
 
 from strom.cli import client
-from strom.cli.failure import ENDED_BY_SIGNAL, USED_WRONGLY, Failure
+from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import ReportOptions, Topic, examples, taking
 from strom.cli.output import console
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 #: From this size on a file is sent with a progress bar.
 LARGE_BYTES = 4 << 20
-SIGINT = 2
 UNASSIGNED = -1
 FLUSH_SECONDS = 0.5
 
@@ -114,12 +113,11 @@ def produce(options: ProduceOptions) -> None:
         check_partition(producer, options)
         sending = Sending(producer, options)
         try:
-            for outgoing in template.records(lines):
-                sending.send(outgoing)
-        except KeyboardInterrupt:
-            sending.finish()
-            raise typer.Exit(ENDED_BY_SIGNAL + SIGINT) from None
+            with client.refusals():
+                for outgoing in template.records(lines):
+                    sending.send(outgoing)
         finally:
+            # Also after a signal: what was typed is sent.
             sending.finish()
     sending.report()
 
@@ -144,8 +142,7 @@ def producer_properties(options: ProduceOptions) -> client.Properties:
 
 def check_partition(producer: "Producer", options: ProduceOptions) -> None:
     """Refuse a partition that the topic does not have; learn whether a broker answers at all."""
-    topic = client.metadata(producer, options.topic).topics[options.topic]
-    there = len(topic.partitions)
+    there = len(client.topic_to_write(producer, options.topic).partitions)
     if options.partition is not None and there and options.partition >= there:
         raise Failure(
             f"{options.topic} has no partition {options.partition}: they are 0 to {there - 1}"
@@ -245,12 +242,11 @@ class Template:
             raise Failure(f"line {number} is not JSON: {error}") from None
         if not isinstance(line, dict):
             raise Failure(f"line {number} is not a JSON object")
-        partition = self._options.partition if self._options.partition is not None else None
         return Outgoing(
             json_bytes(line, "key", number) if "key" in line else self._key,
             json_bytes(line, "value", number),
             (*json_headers(line.get("headers"), number), *self._headers),
-            UNASSIGNED if partition is None else partition,
+            self._partition,
         )
 
 
