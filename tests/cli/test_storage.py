@@ -38,6 +38,24 @@ def test_an_owned_directory_is_not_given_away(strom, tmp_path):
     assert owners(strom, path) == before
 
 
+def test_a_formatted_directory_has_what_a_new_cluster_begins_with(strom, tmp_path):
+    strom("storage", "format", str(tmp_path))
+    assert (tmp_path / "bootstrap.checkpoint").exists()
+    assert list((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))
+
+
+def test_a_directory_more_belongs_to_the_same_cluster(strom, tmp_path):
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    strom("storage", "format", one)
+    assert strom("storage", "format", one, other, "--ignore-formatted").exit_code == 0
+    first, second = owners(strom, one, other)
+    assert first["cluster_id"] == second["cluster_id"]
+    identifier = json.loads(strom("storage", "random-uuid", "--json").stdout)["id"]
+    result = strom("storage", "format", one, "-g", "--cluster-id", identifier)
+    assert result.exit_code == 1
+    assert "belongs to cluster" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [

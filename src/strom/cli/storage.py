@@ -13,11 +13,15 @@ import typer
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import examples, noun, taking
 from strom.cli.output import print_json, print_table
+from strom.cli.properties_file import read_properties_file
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from strom.log.directory import Meta
+
+#: The file that says whose a directory is.
+META = "meta.properties"
 
 app = noun("Format data directories, and see whose they are.")
 
@@ -68,31 +72,51 @@ class Named:
 def format_(options: FormatOptions) -> None:
     """Make directories ready for a broker."""
     from strom.broker.host import Host
-    from strom.log.directory import LogDirectory, Meta, read_id, write_id
+    from strom.broker.storage import Plan, format_storage
 
     named = directories(options)
     host = Host()
-    cluster_id = options.cluster_id or write_id(host.new_id())
+    owned = owners(named.paths, options)
+    cluster_id = cluster_of(options, owned)
+    node_id = named.node_id if options.node_id is None else options.node_id
+    ids = [(str(path), host.new_id()) for path in named.paths]
+    try:
+        format_storage(host.disk, Plan(node_id, cluster_id, ids), now_ms=host.now_ms())
+    except OSError as error:
+        where = error.filename or ", ".join(map(str, named.paths))
+        raise Failure(f"cannot format {where}: {error.strerror}") from None
+    formatted = [str(path) for path in named.paths if path not in owned]
+    if options.json:
+        print_json({"formatted": formatted, "cluster_id": cluster_id, "node_id": node_id})
+        return
+    for each in formatted:
+        print(f"Formatted {each} for node {node_id} of cluster {cluster_id}.")
+
+
+def owners(paths: list[Path], options: FormatOptions) -> "dict[Path, Meta]":
+    """Return whose the directories are that have an owner, if that is all right."""
+    owned = {path: read_owner(path) for path in paths if (path / META).exists()}
+    if owned and not options.ignore_formatted:
+        path = next(iter(owned))
+        raise Failure(f"{path} is already formatted: see `strom storage info {path}`")
+    return owned
+
+
+def cluster_of(options: FormatOptions, owned: "dict[Path, Meta]") -> str:
+    """Return the cluster that the directories are to belong to: all of them to the same."""
+    from strom.broker.host import Host
+    from strom.log.directory import read_id, write_id
+
+    for path, meta in owned.items():
+        if options.cluster_id not in (None, meta.cluster_id):
+            raise Failure(f"{path} belongs to cluster {meta.cluster_id}")
+        return meta.cluster_id
+    cluster_id = options.cluster_id or write_id(Host().new_id())
     try:
         read_id(cluster_id)
     except ValueError:
         raise Failure(f"{cluster_id!r} is no cluster id: see `strom storage random-uuid`") from None
-    node_id = named.node_id if options.node_id is None else options.node_id
-    formatted = []
-    for path in named.paths:
-        if LogDirectory.is_formatted(host.disk, str(path)):
-            if options.ignore_formatted:
-                continue
-            raise Failure(f"{path} is already formatted: see `strom storage info {path}`")
-        try:
-            LogDirectory.format(host.disk, str(path), Meta(node_id, cluster_id, host.new_id()))
-        except OSError as error:
-            raise Failure(f"cannot format {path}: {error.strerror}") from None
-        formatted.append(str(path))
-        if not options.json:
-            print(f"Formatted {path} for node {node_id} of cluster {cluster_id}.")
-    if options.json:
-        print_json({"formatted": formatted, "cluster_id": cluster_id, "node_id": node_id})
+    return cluster_id
 
 
 def directories(options: DirectoryOptions) -> Named:
@@ -103,15 +127,14 @@ def directories(options: DirectoryOptions) -> Named:
         raise Failure("name a directory, or a settings file with --config", USED_WRONGLY)
     from strom.metadata.settings.definition import SettingsError
     from strom.metadata.settings.load import load
-    from strom.metadata.settings.properties import read_properties
 
     try:
-        settings = load(read_properties(options.config.read_text(encoding="utf-8"))).settings
-    except OSError as error:
-        raise Failure(f"cannot read {options.config}: {error.strerror}") from None
+        settings = load(read_properties_file(str(options.config))).settings
     except SettingsError as error:
         raise Failure(str(error)) from None
-    return Named([Path(path) for path in settings.log_dirs], settings.node_id)
+    # The metadata log goes into the first.
+    paths = dict.fromkeys((settings.metadata_log_dir, *settings.log_dirs))
+    return Named([Path(path) for path in paths], settings.node_id)
 
 
 @app.command(epilog=examples("strom storage info strom-data", "strom storage info -c FILE --json"))
@@ -133,7 +156,7 @@ def info(options: DirectoryOptions) -> None:
 
 def read_owner(path: Path) -> "Meta":
     """Read whose directory it is."""
-    from strom.log.directory import META, UnformattedDirectoryError, read_meta
+    from strom.log.directory import UnformattedDirectoryError, read_meta
 
     try:
         return read_meta((path / META).read_bytes())
@@ -145,8 +168,16 @@ def read_owner(path: Path) -> "Meta":
         raise Failure(f"{path}: {error}") from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdOptions:
+    """How to print it."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
+
+
 @app.command("random-uuid")
-def random_uuid() -> None:
+@taking(IdOptions)
+def random_uuid(options: IdOptions) -> None:
     """Print a new id, as clusters and directories have one."""
     from strom.broker.host import Host
     from strom.log.directory import write_id
@@ -155,4 +186,8 @@ def random_uuid() -> None:
     # An id must not look like an option when it is handed to another command.
     while write_id(identifier).startswith("-"):
         identifier = Host().new_id()
-    print(write_id(identifier))
+    text = write_id(identifier)
+    if options.json:
+        print_json({"id": text})
+    else:
+        print(text)
