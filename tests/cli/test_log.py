@@ -64,3 +64,27 @@ def test_a_directory_without_logs_is_said(strom, tmp_path):
     result = strom("log", "dump", str(tmp_path))
     assert result.exit_code == 1
     assert "no files of a log" in result.stderr
+
+
+def test_what_is_no_file_of_a_log_is_not_shown(strom, partition):
+    stranger = partition / "notes.txt"
+    stranger.write_text("not ours")
+    (partition / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert "is no file of a log" in strom("log", "dump", str(stranger)).stderr
+    assert strom("log", "dump", str(partition / "leader-epoch-checkpoint")).exit_code == 0
+    as_json = strom("log", "dump", str(partition / "leader-epoch-checkpoint"), "--json")
+    assert as_json.exit_code == 1
+    assert "holds no batches" in as_json.stderr
+    assert "is a file" in strom("log", "verify", str(partition / FIRST)).stderr
+
+
+def test_records_that_cannot_be_read_do_not_end_a_dump(strom, partition):
+    data = bytearray((partition / FIRST).read_bytes())
+    # The first record's length, which is behind the header.
+    data[61] = 0x7F
+    (partition / FIRST).write_bytes(data)
+    result = strom("log", "dump", str(partition), "-r", "--json")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert not first["isvalid"]
+    assert first["unreadable"]
+    assert second["records"][0]["value"] == "Liftoff"

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 app = noun("Read and check the files of a data directory, offline.")
 
 METADATA_LOG = "__cluster_metadata-0"
-#: Files that a dump of a directory shows; the others it names are text, for a text viewer.
+#: Files that a dump of a directory shows; the others of a log are text, shown when named.
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+TEXTS = ("-checkpoint", ".deleted", "meta.properties", "partition.metadata", "quorum-state")
 
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH", show_default=False)]
 
@@ -51,15 +52,15 @@ def dump(options: DumpOptions) -> None:
     from strom.log.dump import dump_lines
 
     for path in options.paths:
-        for file in files_of(path):
+        for file in files_of(path, of_batches=options.json):
             with readable(file):
                 if options.json:
                     dump_json(file, with_records=options.records)
                 else:
-                    lines = dump_lines(
+                    for line in dump_lines(
                         str(file), with_records=options.records, decode=decoder(file)
-                    )
-                    print(*lines, sep="\n")
+                    ):
+                        print(line)
 
 
 def decoder(path: Path) -> "Decode | None":
@@ -79,9 +80,15 @@ def decoder(path: Path) -> "Decode | None":
     return decode
 
 
-def files_of(path: Path) -> list[Path]:
+def files_of(path: Path, *, of_batches: bool) -> list[Path]:
     """Return the files that are meant by a file, a partition's directory or a data directory."""
+    from strom.log.dump import LOG_SUFFIXES
+
     if path.is_file():
+        if not path.name.endswith((*DUMPED, *TEXTS)):
+            raise Failure(f"{path} is no file of a log")
+        if of_batches and not path.name.endswith(LOG_SUFFIXES):
+            raise Failure(f"{path} holds no batches: --json shows {', '.join(LOG_SUFFIXES)}")
         return [path]
     if not path.is_dir():
         raise Failure(f"there is no {path}")
@@ -108,20 +115,24 @@ def dump_json(path: Path, *, with_records: bool) -> None:
     """Print each batch of a .log file as a line of JSON; other files have no batches."""
     from strom.log.dump import LOG_SUFFIXES, batch_fields, read_batches, record_fields
     from strom.records.record import read_records
+    from strom.wire.errors import KafkaError
 
     if not path.name.endswith(LOG_SUFFIXES):
         return
     for batch in read_batches(str(path)):
         line: dict[str, object] = {"file": str(path), **batch_fields(batch)}
         if with_records:
-            line["records"] = [
-                {
-                    **record_fields(batch.header, record),
-                    "key": as_text(record.key),
-                    "value": as_text(record.value),
-                }
-                for record in read_records(batch.data)
-            ]
+            try:
+                line["records"] = [
+                    {
+                        **record_fields(batch.header, record),
+                        "key": as_text(record.key),
+                        "value": as_text(record.value),
+                    }
+                    for record in read_records(batch.data)
+                ]
+            except KafkaError as error:
+                line["unreadable"] = str(error)
         print(json.dumps(line, ensure_ascii=False))
 
 
@@ -158,6 +169,8 @@ def problems_in(path: Path) -> "Iterator[Problem]":
     """Yield what is wrong in a data directory, or in the directory of one partition."""
     from strom.log.verify import IDENTITY_FILE, verify_directory, verify_partition
 
+    if path.is_file():
+        raise Failure(f"{path} is a file: name the directory it is in")
     if not path.is_dir():
         raise Failure(f"there is no directory {path}")
     if (path / IDENTITY_FILE).exists() or not any(path.glob("*.log")):
