@@ -1,7 +1,10 @@
 """Brokers started from the command line, as processes."""
 
+import os
 import signal
+import socket
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -66,6 +69,42 @@ def test_a_broker_takes_its_settings_from_a_file(process, strom, tmp_path):
     assert "PartitionCount: 4" in described
     assert "Leader: 5" in described
     assert stop(broker) == 0
+
+
+def test_metrics_are_where_the_broker_says(process):
+    """MON-01."""
+    broker = process("up", "--port", "0", "--memory", "--http-port", "0")
+    ready(broker)
+    word, url = broker.stdout.readline().split()
+    assert word == "metrics"
+    with urlopen(url) as page:
+        assert b"kafka_server_replicamanager_partitioncount 0.0" in page.read()
+    with urlopen(Request(url, method="HEAD")) as head:
+        assert int(head.headers["Content-Length"]) > 0
+        assert head.read() == b""
+    with urlopen(url.replace("metrics", "healthz")) as health:
+        assert health.read() == b"ok\n"
+    assert stop(broker) == 0
+
+
+def test_a_directory_that_does_not_say_whose_it_is_is_left_alone(process, tmp_path):
+    (tmp_path / "meta.properties").write_text("version=one\n")
+    broker = process("up", "--port", "0", "--dir", str(tmp_path))
+    _, err = broker.communicate(timeout=STOP_SECONDS_MAX)
+    assert broker.returncode == 1
+    assert err.startswith(f"strom: cannot use {tmp_path}: meta.properties ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_demo_that_is_stopped_takes_its_broker_with_it(process, tmp_path, number):
+    demo = process("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
+    demo.stdout.readline()
+    bootstrap = demo.stdout.readline().split()[-1].rstrip(".")
+    assert stop(demo, number) == 128 + number
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(bootstrap.split(":"))
 
 
 def test_a_bad_setting_is_one_line_and_touches_nothing(process, tmp_path):

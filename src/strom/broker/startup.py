@@ -1,8 +1,10 @@
 """The log directories at start: whose they are, formatted if they are new, locked."""
 
+from contextlib import ExitStack
+
 from strom.broker.host import Host
 from strom.broker.storage import Found, Plan, format_storage, inspect_storage
-from strom.log.directory import LogDirectory, write_id
+from strom.log.directory import LogDirectory, UnformattedDirectoryError, write_id
 from strom.metadata.settings.values import BrokerSettings
 
 
@@ -18,8 +20,16 @@ def open_directories(host: Host, settings: BrokerSettings) -> list[LogDirectory]
         check(found, settings.node_id)
         format_new(host, found, settings.node_id)
     except OSError as error:
-        raise StartupError(f"cannot use {', '.join(paths)}: {error}") from error
-    return [open_directory(host, path) for path in paths]
+        where = error.filename or ", ".join(paths)
+        raise StartupError(f"cannot use {where}: {error.strerror or error}") from error
+    with ExitStack() as on_failure:
+        opened = []
+        for path in paths:
+            directory = open_directory(host, path)
+            on_failure.callback(directory.close, clean=False)
+            opened.append(directory)
+        on_failure.pop_all()
+    return opened
 
 
 def check(found: list[Found], node_id: int) -> None:
@@ -56,5 +66,8 @@ def open_directory(host: Host, path: str) -> LogDirectory:
         raise StartupError(
             f"another process uses {path}: stop it, or choose other log.dirs"
         ) from None
+    except UnformattedDirectoryError as error:
+        # Nobody can tell whose data that is, so it is not ours to format anew.
+        raise StartupError(f"cannot use {path}: {error}") from None
     except OSError as error:
-        raise StartupError(f"cannot use {path}: {error}") from error
+        raise StartupError(f"cannot use {path}: {error.strerror or error}") from error
