@@ -374,8 +374,8 @@ class Broker:
     # Stop.
 
     async def _drain(self, server: Server, parts: Parts) -> None:
-        """Let nobody in and answer what is under way; who only waits for data gets none."""
-        server.stop_accepting()
+        """Take nothing new and answer what is under way; who only waits for data gets none."""
+        server.finish()
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
         while asyncio.get_running_loop().time() < deadline:
             for partition in parts.replicas.partitions():

@@ -4,15 +4,19 @@
 
 A slot is filled when its handler is done, at once or after a wait; the connection sends the
 filled slots at the head of its queue. A client that pipelines more than it reads is paused:
-no more is taken from its socket while too many slots are open or too much is unsent, so one
-connection's memory is bounded by its receive buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX.
+no more is taken from its socket while too many slots are open or too much is unsent (answers
+that wait for an earlier one included), so one connection's memory is bounded by its receive
+buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX with one answer above it.
 
 The receive buffer is reused for frame after frame. Views of it die when the handler returns.
+A client that announces much and sends little gets addresses but no memory: the system backs
+a large buffer as bytes arrive in it.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from mmap import mmap
 from typing import Protocol
 
 from strom.broker.link import Link
@@ -20,7 +24,8 @@ from strom.wire.fetch import Part
 from strom.wire.primitives import INT32
 
 RECEIVE_BYTES = 1 << 16
-#: A buffer grown for a large frame is kept for the next one up to this size.
+#: A buffer grown for a large frame is kept for the next one up to this size, unless the memory
+#: for requests is limited: then others may need it.
 RECEIVE_KEPT_BYTES_MAX = 2 << 20
 REQUESTS_MAX = 256
 UNSENT_BYTES_MAX = 1 << 20
@@ -63,6 +68,10 @@ class Server(Protocol):
     def release(self, size: int) -> None:
         """Give memory for requests back."""
 
+    @property
+    def kept_bytes_max(self) -> int:
+        """Return how large a receive buffer may be that nothing is in."""
+
 
 class Connection:
     """Cuts the bytes into frames, and keeps the answers in order."""
@@ -71,6 +80,9 @@ class Connection:
         "_blocked",
         "_buffer",
         "_end",
+        "_finishing",
+        "_held_bytes",
+        "_moved",
         "_reserved",
         "_server",
         "_serving",
@@ -91,15 +103,21 @@ class Connection:
         self, server: Server, listener: str, address: tuple[str, int], came_to: str
     ) -> None:
         self._server = server
-        self._buffer = bytearray(RECEIVE_BYTES)
+        #: Empty until something arrives: who only connects costs little.
+        self._buffer: bytearray | mmap = bytearray()
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         #: How much of the memory for requests this buffer counts for: all above the first size.
         self._reserved = 0
         self._slots: deque[Slot] = deque()
+        #: The size of the answers that are ready and wait for an earlier one.
+        self._held_bytes = 0
         #: A request whose append phase is not over holds back the ones behind it.
         self._blocked = False
         self._serving = False
+        self._finishing = False
+        #: How much had come in and was still to go out when somebody last looked.
+        self._moved = (0, 0)
         self.link: Link | None = None
         self.listener = listener
         self.address = address
@@ -114,6 +132,8 @@ class Connection:
 
     def receive_buffer(self) -> memoryview:
         """Return the free rest of the buffer."""
+        if not self._buffer:
+            self._use(bytearray(RECEIVE_BYTES))
         return self._view[self._end :]
 
     def on_received(self, count: int) -> None:
@@ -128,10 +148,17 @@ class Connection:
     def on_closed(self, error: Exception | None) -> None:
         """Drop what was under way: nobody is left to hear it."""
         self.closed = True
+        loop = asyncio.get_running_loop()
         for slot in self._slots:
             if slot.task is not None:
-                slot.task.cancel()
+                # Not at once: a task that has not begun would end without its clean-up.
+                loop.call_soon(slot.task.cancel)
         self._slots.clear()
+        self._held_bytes = 0
+        # Link and connection refer to each other: their memory is not to wait for the collector.
+        self.link = None
+        self._use(bytearray())
+        self._start = self._end = 0
         self._release()
         self._server.forget(self, error)
 
@@ -148,11 +175,18 @@ class Connection:
         slot.parts = parts
         slot.task = None
         slots = self._slots
-        if self.closed or not slots or slots[0] is not slot:
+        if self.closed or not slots:
+            return
+        if slots[0] is not slot:
+            self._held_bytes += bytes_in(parts)
             return
         assert self.link is not None
-        while slots and slots[0].parts is not None:
-            due = slots.popleft().parts
+        slots.popleft()
+        if parts:
+            self.link.send(parts)
+        while slots and (due := slots[0].parts) is not None:
+            slots.popleft()
+            self._held_bytes -= bytes_in(due)
             if due:
                 self.link.send(due)
         if self._end and not self.closed:
@@ -173,10 +207,25 @@ class Connection:
         if self.link is not None:
             self.link.close(error)
 
+    # What the server calls.
+
+    def finish(self) -> None:
+        """Take no further request; those that were taken are answered."""
+        self._finishing = True
+        if self.link is not None:
+            self.link.pause_reading()
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being served or sent."""
         return not self._slots and (self.link is None or not self.link.unsent_bytes)
+
+    def note_activity(self, now_ms: int) -> None:
+        """Count the client as active if it waits for an answer, or bytes moved since last time."""
+        moved = (self._end, self.link.unsent_bytes if self.link is not None else 0)
+        if self._slots or moved != self._moved:
+            self._moved = moved
+            self.active_ms = now_ms
 
     # Frames.
 
@@ -185,7 +234,7 @@ class Connection:
         return (
             self._blocked
             or len(self._slots) >= REQUESTS_MAX
-            or self.link.unsent_bytes > UNSENT_BYTES_MAX
+            or self.link.unsent_bytes + self._held_bytes > UNSENT_BYTES_MAX
         )
 
     def _serve(self) -> None:
@@ -195,7 +244,7 @@ class Connection:
         stack takes the next frame; a second one inside it would go deeper with every pipelined
         request, and could move the buffer away from under the first one's frame.
         """
-        if self._serving:
+        if self._serving or self._finishing:
             return
         self._serving = True
         try:
@@ -240,12 +289,11 @@ class Connection:
 
         Return False if there is no memory for it now; the server calls `resume` when there is.
         """
-        unread = self._end - self._start
-        if unread == 0:
+        if self._end == self._start:
             self._start = self._end = 0
-            if len(self._buffer) > RECEIVE_KEPT_BYTES_MAX:
+            if len(self._buffer) > self._server.kept_bytes_max:
+                self._use(bytearray())
                 self._release()
-                self._use(bytearray(RECEIVE_BYTES))
         elif self._start + max(needed, SIZE_BYTES) > len(self._buffer):
             return self._move_to_front(needed)
         return True
@@ -253,20 +301,35 @@ class Connection:
     def _move_to_front(self, needed: int) -> bool:
         """Move the unread bytes to where a frame of this size has room behind them."""
         unread = bytes(self._view[self._start : self._end])
-        if needed > len(self._buffer):
-            if not self._server.reserve(needed, self):
-                return False
-            self._release()
-            self._reserved = needed
-            self._use(bytearray(needed))
+        if needed > len(self._buffer) and not self._grow(needed):
+            return False
         self._view[: len(unread)] = unread
         self._start, self._end = 0, len(unread)
         return True
 
-    def _use(self, buffer: bytearray) -> None:
+    def _grow(self, size: int) -> bool:
+        """Use a buffer for just this frame; return False if there is no memory for it now."""
+        # Given back first: who held some and waited for more could wait for itself.
+        self._release()
+        if not self._server.reserve(size, self):
+            return False
+        self._reserved = size
+        try:
+            self._use(mmap(-1, size))
+        except OSError as error:
+            self.close(error)
+            return False
+        return True
+
+    def _use(self, buffer: bytearray | mmap) -> None:
         self._buffer, self._view = buffer, memoryview(buffer)
 
     def _release(self) -> None:
         if self._reserved:
-            self._server.release(self._reserved)
-            self._reserved = 0
+            size, self._reserved = self._reserved, 0
+            self._server.release(size)
+
+
+def bytes_in(parts: Sequence[Part]) -> int:
+    """Return how much memory an answer takes; what lies in a file takes none."""
+    return sum(len(part) for part in parts if isinstance(part, bytes))

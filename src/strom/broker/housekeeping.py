@@ -19,7 +19,7 @@ log = logging.getLogger("strom.housekeeping")
 
 #: Kafka waits so long before the first round of retention and of flushes.
 FIRST_ROUND_MS = 30_000
-IDLE_CHECK_MS = 1_000
+CLIENTS_CHECK_MS = 1_000
 #: How often the loop is asked how late it is; what it cannot see is shorter than this.
 STALL_CHECK_SECONDS = 0.05
 #: A timer further away than this is no timer.
@@ -55,7 +55,7 @@ class Housekeeping:
         for name, first_ms, chore in chores:
             if settings.number(name) <= INTERVAL_MS_MAX:
                 start_task(self._repeat(name, first_ms, chore))
-        start_task(self._close_idle())
+        start_task(self._look_after_clients())
         start_task(self._watch_loop())
 
     async def _repeat(self, name: str, first_ms: int, chore: Chore) -> None:
@@ -69,10 +69,10 @@ class Housekeeping:
     def _interval_ms(self, name: str) -> int:
         return min(max(self._parts.settings.number(name), 1), INTERVAL_MS_MAX)
 
-    async def _close_idle(self) -> None:
+    async def _look_after_clients(self) -> None:
         while True:
-            await asyncio.sleep(IDLE_CHECK_MS / 1000)
-            self._server.close_idle()
+            await asyncio.sleep(CLIENTS_CHECK_MS / 1000)
+            self._server.look_after()
 
     async def _watch_loop(self) -> None:
         """Measure how long the loop was away at the longest."""

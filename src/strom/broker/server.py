@@ -2,20 +2,22 @@
 
 - `max.connections` stops accepting until somebody leaves; `max.connections.per.ip` (and its
   overrides) closes the surplus connection at once, as Kafka does.
-- `connections.max.idle.ms` closes who has neither asked nor been waiting for an answer.
+- `connections.max.idle.ms` closes who neither waits for an answer nor has sent or taken any
+  bytes; less than 0 closes nobody.
 - `queued.max.request.bytes` bounds the memory of requests that are being received; those who
-  find none are not read from until some is free.
+  find none are not read from until some is free, and get it in the order in which they came.
+  What fits into a connection's first buffer is not counted; 0 or less sets no limit.
 """
 
 import asyncio
 import errno
 import logging
 import socket
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from strom.broker.connection import Connection
+from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Connection
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import HAS_SENDFILE, Link
@@ -28,7 +30,8 @@ log = logging.getLogger("strom.network")
 ACCEPTS_AT_ONCE = 64
 #: Out of file descriptors: how long to leave the queue of newcomers alone.
 ACCEPT_PAUSE_SECONDS = 0.1
-NO_LIMIT = -1
+#: Hosts that mean every address of both families, as they do for Java.
+EVERY_ADDRESS = ("", "::")
 #: How an IPv4 address looks on a socket that takes both families.
 IPV4_MAPPED = "::ffff:"
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -46,26 +49,32 @@ class RequestMemory:
     """The bytes that requests being received may take together."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
-        self.used_bytes = 0
-        self._waiting: deque[Connection] = deque()
+        self._bytes_max = bytes_max
+        self._used_bytes = 0
+        #: Connections without a buffer for their frame, in the order in which they came.
+        self._waiting: dict[Connection, None] = {}
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self._bytes_max > 0
 
     def reserve(self, size: int, connection: Connection) -> bool:
         """Take so much, or queue the connection; one request alone is always let through."""
         if (
-            self.bytes_max != NO_LIMIT
-            and self.used_bytes
-            and self.used_bytes + size > self.bytes_max
+            self.is_limited
+            and self._used_bytes
+            and (self._waiting or self._used_bytes + size > self._bytes_max)
         ):
-            self._waiting.append(connection)
+            self._waiting[connection] = None
             return False
-        self.used_bytes += size
+        self._used_bytes += size
         return True
 
     def release(self, size: int) -> None:
         """Give so much back, and let the waiting try again."""
-        self.used_bytes -= size
-        waiting, self._waiting = self._waiting, deque()
+        self._used_bytes -= size
+        waiting, self._waiting = self._waiting, {}
         for connection in waiting:
             connection.resume()
 
@@ -89,9 +98,12 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self._sockets: dict[socket.socket, str] = {}
         self._accepting = False
-        self._memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
-        self.reserve = self._memory.reserve
-        self.release = self._memory.release
+        self._stopped = False
+        memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
+        self.reserve = memory.reserve
+        self.release = memory.release
+        #: How large a receive buffer may be that nothing is in.
+        self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.connections: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
         self.now_ms = parts.host.now_ms
@@ -111,22 +123,29 @@ class Server:
         return ports
 
     def accept(self) -> None:
-        """Let clients in."""
-        if not self._accepting:
-            self._accepting = True
-            for listening in self._sockets:
-                self._loop.add_reader(listening.fileno(), self._on_newcomers, listening)
+        """Let clients in, unless there are too many or it is over."""
+        if self._accepting or self._stopped or len(self.connections) >= self._connections_max:
+            return
+        self._accepting = True
+        for listening in self._sockets:
+            self._loop.add_reader(listening.fileno(), self._on_newcomers, listening)
 
-    def stop_accepting(self) -> None:
-        """Let nobody in for now."""
+    def _pause_accepting(self) -> None:
         if self._accepting:
             self._accepting = False
             for listening in self._sockets:
                 self._loop.remove_reader(listening.fileno())
 
+    def finish(self) -> None:
+        """Let nobody in any more, and take no further request of those who are."""
+        self._stopped = True
+        self._pause_accepting()
+        for connection in self.connections:
+            connection.finish()
+
     def close(self) -> None:
         """Close the listeners and every connection."""
-        self.stop_accepting()
+        self.finish()
         for listening in self._sockets:
             listening.close()
         self._sockets.clear()
@@ -142,16 +161,18 @@ class Server:
             del self._by_address[host]
         if error is not None and not isinstance(error, ConnectionError):
             log.warning("Closed the connection from %s:%d: %s", *connection.address[:2], error)
-        if self._sockets and len(self.connections) < self._connections_max:
-            self.accept()
+        self.accept()
 
-    def close_idle(self) -> None:
-        """Close the connections that have been idle for too long."""
+    def look_after(self) -> None:
+        """Close the connections that have been idle for too long; let in whom there is room for."""
+        now_ms = self.now_ms()
         idle_max_ms = self._parts.settings.number("connections.max.idle.ms")
-        oldest_ms = self.now_ms() - idle_max_ms
         for connection in list(self.connections):
-            if connection.active_ms < oldest_ms and connection.is_idle:
+            connection.note_activity(now_ms)
+            if 0 <= idle_max_ms < now_ms - connection.active_ms:
                 connection.close()
+        # The limit may have been raised, with nobody leaving.
+        self.accept()
 
     @property
     def _connections_max(self) -> int:
@@ -160,7 +181,7 @@ class Server:
     def _on_newcomers(self, listening: socket.socket) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             if len(self.connections) >= self._connections_max:
-                self.stop_accepting()
+                self._pause_accepting()
                 return
             try:
                 accepted, address = listening.accept()
@@ -170,7 +191,7 @@ class Server:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 log.warning("Cannot accept a connection: %s", error)
-                self.stop_accepting()
+                self._pause_accepting()
                 self._loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept)
                 return
             self._welcome(accepted, self._sockets[listening], address)
@@ -200,7 +221,7 @@ class Server:
 def listen(address: Address, settings: BrokerSettings) -> socket.socket:
     """Return a socket that listens at the address, on both families if no host is given."""
     host, port = address.host, address.port
-    dual = not host and socket.has_dualstack_ipv6()
+    dual = host in EVERY_ADDRESS and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
     if host and ":" not in host:
         family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

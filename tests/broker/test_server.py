@@ -1,0 +1,242 @@
+"""The listeners: who is let in, who has to wait, and who has been idle for too long."""
+
+import asyncio
+import contextlib
+import socket
+from types import SimpleNamespace
+
+import pytest
+
+from strom.broker.dispatch import Api
+from strom.broker.metrics import Metrics
+from strom.broker.server import Address, Server
+from strom.metadata.settings.values import BrokerSettings
+from strom.wire.primitives import INT16, INT32
+
+ANSWER_BYTES = 32 << 20
+
+
+class Codec:
+    flexible = False
+
+    def read(self, frame, position):
+        return bytes(frame[position:])
+
+    def write(self, response):
+        return [response]
+
+
+async def wait_for_ever():
+    await asyncio.Event().wait()
+
+
+def handle(request, context):
+    """Answer: what was asked for, much more than that, or never."""
+    return {b"echo": b"echo", b"much": bytes(ANSWER_BYTES)}.get(request) or wait_for_ever()
+
+
+def request(body):
+    header = INT16.pack(0) + INT16.pack(0) + INT32.pack(5) + INT16.pack(-1)
+    return INT32.pack(len(header + body)) + header + body
+
+
+class Place:
+    """A server on a free port, with a clock that is set by hand."""
+
+    def __init__(self, tasks, settings, host):
+        self.now_ms = 0
+        self.parts = SimpleNamespace(
+            settings=BrokerSettings(settings),
+            host=SimpleNamespace(now_ms=lambda: self.now_ms),
+            metrics=Metrics(),
+        )
+        api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
+        self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task)
+        self.port = self.server.bind([Address("PLAINTEXT", host, 0)])["PLAINTEXT"]
+        self.server.accept()
+        self.clients = []
+
+    def change(self, **settings):
+        self.parts.settings = BrokerSettings(
+            {key.replace("_", "."): value for key, value in settings.items()}
+        )
+
+    async def connect(self, host="127.0.0.1"):
+        client = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        client.setblocking(False)
+        self.clients.append(client)
+        await asyncio.get_running_loop().sock_connect(client, (host, self.port))
+        await rounds()
+        return client
+
+    @property
+    def inside(self):
+        return len(self.server.connections)
+
+
+async def rounds():
+    """Let everything that is ready happen."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def ask(client, body=b"echo"):
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(client, request(body))
+    await rounds()
+
+
+async def is_closed(client):
+    try:
+        return await asyncio.get_running_loop().sock_recv(client, 1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def at(scenario, host="127.0.0.1", **settings):
+    """Run the scenario at a server with these settings."""
+    named = {key.replace("_", "."): value for key, value in settings.items()}
+
+    async def run():
+        async with asyncio.TaskGroup() as tasks:
+            place = Place(tasks, named, host)
+            with contextlib.ExitStack() as stack:
+                stack.callback(lambda: [each.close() for each in place.clients])
+                stack.callback(place.server.close)
+                return await scenario(place)
+
+    return asyncio.run(run())
+
+
+# Who is let in.
+
+
+def test_who_is_over_max_connections_waits_until_somebody_leaves():
+    async def scenario(place):
+        first, _, third = [await place.connect() for _ in range(3)]
+        before = place.inside
+        await ask(third)
+        first.close()
+        await rounds()
+        return before, place.inside, await asyncio.get_running_loop().sock_recv(third, 100)
+
+    before, after, answer = at(scenario, max_connections="2")
+    assert (before, after) == (2, 2)
+    assert answer.endswith(b"echo")
+
+
+def test_who_waits_is_let_in_when_the_limit_is_raised():
+    async def scenario(place):
+        for _ in range(3):
+            await place.connect()
+        before = place.inside
+        place.change(max_connections="3")
+        place.server.look_after()
+        await rounds()
+        return before, place.inside
+
+    assert at(scenario, max_connections="1") == (1, 3)
+
+
+@pytest.mark.parametrize("overrides", ["", "10.1.2.3:5", "127.0.0.1:2,10.1.2.3:9"])
+def test_the_surplus_of_one_address_is_closed_at_once(overrides, caplog):
+    async def scenario(place):
+        clients = [await place.connect() for _ in range(3)]
+        refused = await is_closed(clients[2])
+        clients[0].close()
+        await rounds()
+        await place.connect()
+        return refused, place.inside
+
+    limits = {"max.connections.per.ip": "7" if "127.0.0.1" in overrides else "2"}
+    assert at(scenario, **limits, max_connections_per_ip_overrides=overrides) == (True, 2)
+    assert "max.connections.per.ip is reached" in caplog.text
+
+
+def test_all_that_was_counted_is_forgotten():
+    async def scenario(place):
+        for client in [await place.connect() for _ in range(3)]:
+            client.close()
+        await rounds()
+        return place.inside, dict(place.server._by_address), place.parts.metrics
+
+    inside, by_address, metrics = at(scenario)
+    assert (inside, by_address) == (0, {})
+    assert metrics.accepted_connections == 3
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
+@pytest.mark.parametrize("host", ["", "::"])
+def test_every_address_means_both_families(host):
+    async def scenario(place):
+        await place.connect("127.0.0.1")
+        await place.connect("::1")
+        return sorted((each.address[0], each.came_to) for each in place.server.connections)
+
+    assert at(scenario, host) == [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+
+
+# The end.
+
+
+def test_once_it_is_over_nobody_is_let_in_whoever_leaves():
+    async def scenario(place):
+        first = await place.connect()
+        await ask(first, b"wait")
+        place.server.finish()
+        await place.connect()
+        first.close()
+        place.server.look_after()
+        for connection in place.server.connections.copy():
+            connection.close()
+        await place.connect()
+        return place.inside
+
+    assert at(scenario) == 0
+
+
+# Idle clients.
+
+
+def test_who_is_idle_for_too_long_is_closed_and_who_waits_is_not():
+    async def scenario(place):
+        idle, waiting, busy = [await place.connect() for _ in range(3)]
+        await ask(waiting, b"wait")
+        for place.now_ms in (40, 80):
+            await ask(busy)
+            place.server.look_after()
+        before = place.inside
+        place.now_ms = 101
+        place.server.look_after()
+        return before, place.inside, await is_closed(idle)
+
+    assert at(scenario, connections_max_idle_ms="100") == (3, 2, True)
+
+
+def test_who_stops_reading_is_idle_and_who_reads_slowly_is_not():
+    async def scenario(place):
+        stuck, slow = [await place.connect() for _ in range(2)]
+        for client in (stuck, slow):
+            await ask(client, b"much")
+        port = slow.getsockname()[1]
+        (theirs,) = (each for each in place.server.connections if each.address[1] == port)
+        inside = []
+        for place.now_ms in (0, 90, 180):
+            before = theirs.link.unsent_bytes
+            while theirs.link.unsent_bytes == before:
+                await asyncio.get_running_loop().sock_recv(slow, 1 << 18)
+            place.server.look_after()
+            inside.append(place.inside)
+        return inside
+
+    assert at(scenario, connections_max_idle_ms="100") == [2, 2, 1]
+
+
+def test_an_idle_time_below_0_closes_nobody():
+    async def scenario(place):
+        await place.connect()
+        place.now_ms = 10**12
+        place.server.look_after()
+        return place.inside
+
+    assert at(scenario, connections_max_idle_ms="-1") == 1
