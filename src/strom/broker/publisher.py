@@ -13,14 +13,12 @@ from collections.abc import Sequence
 
 from strom.broker.context import Parts
 from strom.broker.quorum import Committed, Quorum
+from strom.metadata.config_decisions import ALL_BROKERS
 from strom.metadata.delta import Delta, advance
 from strom.metadata.records import BROKER_RESOURCE
 from strom.metadata.settings.rules import SettingRules
 
 log = logging.getLogger("strom.publisher")
-
-#: The resource whose settings hold for all brokers.
-ALL_BROKERS = ""
 
 
 class Publisher:

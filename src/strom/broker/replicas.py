@@ -25,6 +25,7 @@ from strom.log.log import Log
 from strom.metadata import image as cluster
 from strom.metadata.delta import Delta
 from strom.metadata.image import Image
+from strom.metadata.records import TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.mover import longest
 from strom.replication.partition import Partition
@@ -32,7 +33,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("strom.replicas")
 
-TOPIC_RESOURCE = 2
 #: How many logs are created or dropped before others get their turn on the loop.
 LOGS_AT_ONCE = 32
 
@@ -101,6 +101,10 @@ class Replicas:
         """Return the partition, whatever this broker is to it."""
         of_topic = self._partitions.get(topic or "")
         return None if of_topic is None else of_topic.get(index)
+
+    def holds(self, partition: Partition) -> bool:
+        """Whether this very partition is here still, and not another one of its name."""
+        return self.find(partition.topic, partition.index) is partition
 
     def partitions(self) -> Iterator[Partition]:
         """Yield every partition that is online."""
@@ -406,9 +410,9 @@ class Replicas:
     def check(self, partition: Partition) -> None:
         """Look whether the partition's log has found its disk broken."""
         error = partition.log.failed
-        directory = self._places.get((partition.topic, partition.index))
-        if error is not None and directory is not None:
-            self.fail(directory, error)
+        # A log that was deleted meanwhile proves nothing about its disk.
+        if error is not None and self.holds(partition):
+            self.fail(self.directory_of(partition), error)
 
     # Checkpoints.
 

@@ -57,7 +57,7 @@ async def alter_each(
         try:
             altered = await alter(accepted)
         except KafkaError as error:
-            failed = Refusal(error.code, error.message)
+            failed = Refusal.of(error)
             altered = {resource: failed for resource, _ in accepted}
     return [
         altered[resource] if refusal is None else refusal

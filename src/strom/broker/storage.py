@@ -14,12 +14,10 @@ from uuid import UUID
 
 from strom.broker.quorum import BOOTSTRAP, DIRECTORY
 from strom.broker.snapshots import SnapshotId, write_snapshot
-from strom.log.directory import LogDirectory, Meta, UnformattedDirectoryError, read_meta
+from strom.log.directory import META, LogDirectory, Meta, UnformattedDirectoryError, read_meta
 from strom.log.disk import Disk
 from strom.metadata.feature_decisions import bootstrap_records
 from strom.raft.voters import Listener, ReplicaKey, Voters
-
-META = "meta.properties"
 
 
 @dataclass(frozen=True, slots=True)

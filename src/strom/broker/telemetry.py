@@ -17,6 +17,7 @@ from uuid import UUID
 
 from crc32c import crc32c
 
+from strom.metadata.config_decisions import CLIENT_METRICS_RESOURCE
 from strom.records.compression import Codec
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from strom.broker.context import Context
 
-#: Kafka's number of this kind of resource.
-CLIENT_METRICS_RESOURCE = 16
 INTERVAL_DEFAULT_MS = 300_000
 ALL_METRICS = "*"
 #: As many clients as Kafka remembers; who was silent longest is forgotten first.

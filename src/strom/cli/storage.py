@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from strom.log.directory import Meta
 
-#: The file that says whose a directory is.
-META = "meta.properties"
-
 app = noun("Format data directories, and see whose they are.")
 
 
@@ -95,6 +92,8 @@ def format_(options: FormatOptions) -> None:
 
 def owners(paths: list[Path], options: FormatOptions) -> "dict[Path, Meta]":
     """Return whose the directories are that have an owner, if that is all right."""
+    from strom.log.directory import META
+
     owned = {path: read_owner(path) for path in paths if (path / META).exists()}
     if owned and not options.ignore_formatted:
         path = next(iter(owned))
@@ -156,7 +155,7 @@ def info(options: DirectoryOptions) -> None:
 
 def read_owner(path: Path) -> "Meta":
     """Read whose directory it is."""
-    from strom.log.directory import UnformattedDirectoryError, read_meta
+    from strom.log.directory import META, UnformattedDirectoryError, read_meta
 
     try:
         return read_meta((path / META).read_bytes())

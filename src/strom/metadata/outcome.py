@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -16,10 +16,15 @@ class Refusal:
     code: ErrorCode
     message: str | None = None
 
+    @classmethod
+    def of(cls, error: KafkaError) -> Self:
+        """Return the refusal that the exception stands for."""
+        return cls(error.code, error.message)
+
 
 def attempt(decide: Callable[[], Done]) -> Done | Refusal:
     """Return what the item leads to, or why it is refused."""
     try:
         return decide()
     except KafkaError as error:
-        return Refusal(error.code, error.message)
+        return Refusal.of(error)

@@ -19,12 +19,20 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 def check_topic_name(name: str) -> None:
     """Refuse a name that no topic can have."""
-    reason = _find_fault(name)
+    reason = find_fault(name)
     if reason is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
-def _find_fault(name: str) -> str | None:
+def absence_of(name: str) -> ErrorCode:
+    """Say why there is no topic of this name: there cannot be, or there is none."""
+    if find_fault(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def find_fault(name: str) -> str | None:
+    """Return why no topic can have this name, if none can."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):
@@ -39,7 +47,7 @@ def _find_fault(name: str) -> str | None:
     return None
 
 
-def is_internal(name: str) -> bool:
+def is_internal(name: str | None) -> bool:
     """Whether the topic is one that Kafka itself keeps state in."""
     return name in INTERNAL_TOPICS
 

@@ -18,11 +18,11 @@ Versions:
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
-from strom.broker.telemetry import CLIENT_METRICS_RESOURCE
+from strom.metadata.config_decisions import CLIENT_METRICS_RESOURCE
 from strom.metadata.feature_decisions import KRAFT_VERSION, SUPPORTED
 from strom.raft import voters
 from strom.wire.errors import ErrorCode
@@ -82,7 +82,7 @@ def refused(
     """Answer without features: either the client cannot read them or it gets nothing else."""
     keys = served(context, only) if only is not None else ()
     return answer.ApiVersionsResponse(
-        error_code=code, api_keys=keys, throttle_time=timedelta(0), finalized_features_epoch=-1
+        error_code=code, api_keys=keys, throttle_time=NO_THROTTLE, finalized_features_epoch=-1
     )
 
 
@@ -106,7 +106,7 @@ def response(
     return answer.ApiVersionsResponse(
         error_code=code,
         api_keys=keys,
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         supported_features=supported,
         finalized_features_epoch=image.end_offset,
         finalized_features=finalized,

@@ -47,7 +47,7 @@ async def handle(
             validate_only=request.validate_only,
         )
     except KafkaError as error:
-        refusal = Refusal(error.code, error.message)
+        refusal = Refusal.of(error)
         outcomes = dict.fromkeys((topic.name for topic in wanted), refusal)
     return answer.CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,

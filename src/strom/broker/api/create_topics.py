@@ -21,7 +21,7 @@ from strom.broker.context import Context
 from strom.broker.deciding import decide
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
-from strom.metadata.topic_decisions import CreatedTopic, Defaults, NewTopic
+from strom.metadata.topic_decisions import CreatedTopic, NewTopic
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -49,12 +49,12 @@ async def handle(
             request.timeout,
             parts.controller.create_topics,
             wanted,
-            defaults=defaults(parts.settings),
+            defaults=context.topic_defaults,
             rng=parts.host.rng,
             validate_only=request.validate_only,
         )
     except KafkaError as error:
-        refusal = Refusal(error.code, error.message)
+        refusal = Refusal.of(error)
         created = {topic.name: refusal for topic in wanted}
     return answer.CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
@@ -64,13 +64,6 @@ async def handle(
             else described(outcome, parts.settings)
             for name, outcome in created.items()
         ),
-    )
-
-
-def defaults(settings: BrokerSettings) -> Defaults:
-    """Return what a topic gets that does not say otherwise."""
-    return Defaults(
-        settings.number("num.partitions"), settings.number("default.replication.factor")
     )
 
 

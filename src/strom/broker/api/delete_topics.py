@@ -53,7 +53,7 @@ async def handle(
         require_enabled(context)
         outcomes = await decide(parts, request.timeout, parts.controller.delete_topics, wanted)
     except KafkaError as error:
-        refusal = Refusal(error.code, error.message)
+        refusal = Refusal.of(error)
         outcomes = tuple(DeletedTopic(*each, refusal) for each in dict.fromkeys(wanted))
     return answer.DeleteTopicsResponse(
         throttle_time=NO_THROTTLE, responses=tuple(result(each) for each in outcomes)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from strom.broker.answers import NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
 from strom.broker.context import Context
 from strom.metadata.image import Image, Topic
-from strom.metadata.topics import INTERNAL_TOPICS, check_topic_name
-from strom.wire.errors import ErrorCode, KafkaError
+from strom.metadata.topics import absence_of, is_internal
+from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def page(
     for name in names:
         topic = image.topics_by_name.get(name)
         if topic is None:
-            topics.append(absent(name, error_of(name), TOPIC_OPERATIONS))
+            topics.append(absent(name, absence_of(name), TOPIC_OPERATIONS))
             continue
         if left == 0:
             return response(tuple(topics), answer.Cursor(topic_name=name, partition_index=0))
@@ -88,15 +88,6 @@ def response(
     )
 
 
-def error_of(name: str) -> ErrorCode:
-    """Say why there is no such topic: there cannot be, or there is none."""
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
 def absent(
     name: str, code: ErrorCode, operations: int
 ) -> answer.DescribeTopicPartitionsResponseTopic:
@@ -105,7 +96,7 @@ def absent(
         error_code=code,
         name=name,
         topic_id=None,
-        is_internal=name in INTERNAL_TOPICS,
+        is_internal=is_internal(name),
         partitions=(),
         topic_authorized_operations=operations,
     )
@@ -119,7 +110,7 @@ def described(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
+        is_internal=is_internal(topic.name),
         partitions=tuple(partition(topic, index, image) for index in indexes),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )

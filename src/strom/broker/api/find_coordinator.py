@@ -12,9 +12,9 @@ Versions:
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
@@ -56,7 +56,7 @@ def handle(
 ) -> answer.FindCoordinatorResponse:
     """Answer for each key."""
     return answer.FindCoordinatorResponse(
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         coordinators=tuple(find(key, request.key_type) for key in request.coordinator_keys),
     )
 

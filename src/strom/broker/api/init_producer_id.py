@@ -11,10 +11,11 @@ Versions:
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
+from strom.records.batch import NO_PRODUCER_ID
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -27,7 +28,6 @@ else:
 KEY = 22
 VERSIONS = range(6)
 
-NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 
 
@@ -46,7 +46,7 @@ async def handle(
     except KafkaError as error:
         return refusal(error.code)
     return answer.InitProducerIdResponse(
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
         producer_id=producer_id,
         producer_epoch=0,
@@ -56,7 +56,7 @@ async def handle(
 def refusal(code: ErrorCode) -> answer.InitProducerIdResponse:
     """Say why there is no id."""
     return answer.InitProducerIdResponse(
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         error_code=code,
         producer_id=NO_PRODUCER_ID,
         producer_epoch=NO_EPOCH,

@@ -15,9 +15,9 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -61,7 +61,7 @@ def handle(request: asked.ListOffsetsRequest, context: Context) -> answer.ListOf
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
     return answer.ListOffsetsResponse(
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         topics=tuple(
             answer.ListOffsetsTopicResponse(
                 name=topic.name,

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
 from strom.broker.context import Context
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
 from strom.metadata.topic_decisions import NewTopic
-from strom.metadata.topics import INTERNAL_TOPICS, check_topic_name
+from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -38,11 +38,6 @@ else:
 
 KEY = 3
 VERSIONS = range(14)
-
-#: Bit n stands for the operation with Kafka's number n; without an authoriser all are allowed.
-TOPIC_OPERATIONS = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
-NOT_ASKED = -(2**31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +117,7 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
         return []
     known = context.image.topics_by_name
     names = {each.name for each in request.topics if each.name}
-    return [name for name in sorted(names) if name not in known and name_error(name) is None]
-
-
-def name_error(name: str) -> ErrorCode | None:
-    """Return why a topic cannot have this name, if it cannot."""
-    try:
-        check_topic_name(name)
-    except KafkaError as error:
-        return error.code
-    return None
+    return [name for name in sorted(names) if name not in known and find_fault(name) is None]
 
 
 def respond(
@@ -150,7 +136,7 @@ def respond(
     else:
         topics = (one(each, image, operations, refused) for each in wanted.topics)
     response = answer.MetadataResponse(
-        throttle_time=timedelta(0),
+        throttle_time=NO_THROTTLE,
         brokers=brokers(context),
         cluster_id=context.parts.cluster_id,
         controller_id=context.parts.quorum.leader_id,
@@ -187,8 +173,8 @@ def one(
     topic = image.topics_by_name.get(wanted.name)
     if topic is not None:
         return described(topic, image, operations)
-    code = name_error(wanted.name) or refused.get(wanted.name)
-    return absent(wanted.name, None, code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations)
+    code = refused.get(wanted.name) or absence_of(wanted.name)
+    return absent(wanted.name, None, code, operations)
 
 
 def absent(
@@ -202,7 +188,7 @@ def absent(
         error_code=code,
         name=name,
         topic_id=topic_id,
-        is_internal=name in INTERNAL_TOPICS,
+        is_internal=is_internal(name),
         partitions=(),
         topic_authorized_operations=operations,
     )
@@ -228,7 +214,7 @@ def described(topic: Topic, image: Image, operations: int) -> answer.MetadataRes
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
+        is_internal=is_internal(topic.name),
         partitions=partitions,
         topic_authorized_operations=operations,
     )
