@@ -5,9 +5,10 @@
 A single node is a cluster of one: it is its own quorum's voter, leader and active controller,
 and it registers with that controller as any broker would.
 
-Every task that outlives a request is in the one TaskGroup of `run`. Stopping goes backwards:
-nobody new is let in, what is under way is answered, the logs are flushed, checkpoints and the
-mark of a clean stop are written.
+Every task that outlives a request is in the one TaskGroup of `run`. A fault in one of them is
+logged and ends that one; without the metadata log and its publisher there is no broker, so
+theirs end it. Stopping goes backwards: nothing new is taken, what is under way is answered, the
+logs are flushed, checkpoints and the mark of a clean stop are written.
 """
 
 import asyncio
@@ -47,12 +48,15 @@ from strom.metadata.settings.rules import SettingRules
 from strom.raft.voters import ReplicaKey
 from strom.replicated.runtime import Runtime
 from strom.replication.partition import Partition
+from strom.wire.errors import KafkaError
 
 log = logging.getLogger("strom.broker")
 
 #: How long a stop waits for answers that are under way.
 DRAIN_SECONDS_MAX = 5.0
 DRAIN_CHECK_SECONDS = 0.01
+#: How long to wait before the controller is told again of what it did not take.
+REPORT_RETRY_SECONDS = 1.0
 PLAINTEXT = 0
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 #: Hosts that stand for every address of this machine.
@@ -127,7 +131,11 @@ class Broker:
         await self._close(parts, housekeeping, directories, epoch)
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run the work until it ends, or the broker does."""
+        """Run the work until it ends, or the broker does; a fault in it ends nothing else."""
+        return self._start_vital(logging_faults(work))
+
+    def _start_vital(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that the broker cannot do without: a fault in it ends the broker."""
         assert self._tasks is not None
         task = self._tasks.create_task(work)
         self._background.add(task)
@@ -229,7 +237,7 @@ class Broker:
         """Lead the quorum, register with it, and take up the partitions; return the epoch."""
         quorum, runtime, controller = parts.quorum, parts.runtime, parts.controller
         quorum.start()
-        self.start_task(quorum.run())
+        self._start_vital(quorum.run())
         bootstrap = read_bootstrap(parts.replicas.files, directories[0].path)
         # Decided one after the other, made durable together: one wait for the disk, not three.
         _, _, epoch = await asyncio.gather(
@@ -251,7 +259,7 @@ class Broker:
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
         await parts.replicas.load(parts.image, parts.settings)
-        self.start_task(parts.publisher.run(parts))
+        self._start_vital(parts.publisher.run(parts))
         await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
         await parts.publisher.wait_published()
         log.info(
@@ -368,10 +376,13 @@ class Broker:
                 self.stop()
                 return
             lost = tuple(each.meta.directory_id for each in failed)
-            await parts.runtime.execute(
-                parts.controller.heartbeat,
-                Heartbeat(self._node_id, epoch, offline_directories=lost),
-            )
+            beat = Heartbeat(self._node_id, epoch, offline_directories=lost)
+            try:
+                await parts.runtime.execute(parts.controller.heartbeat, beat)
+            except KafkaError as error:
+                log.warning("The controller cannot be told of a failed directory: %s", error)
+                parts.replicas.news.set()
+                await asyncio.sleep(REPORT_RETRY_SECONDS)
 
     # Stop.
 
@@ -396,25 +407,42 @@ class Broker:
     ) -> None:
         """Make everything durable, and say so."""
         await parts.moves.stop()
-        await parts.runtime.execute(
-            parts.controller.heartbeat, Heartbeat(self._node_id, epoch, want_shut_down=True)
-        )
-        await self._host.offload(lambda: close_logs(parts))
+        await housekeeping.stop()
+        try:
+            await parts.runtime.execute(
+                parts.controller.heartbeat, Heartbeat(self._node_id, epoch, want_shut_down=True)
+            )
+        except KafkaError as error:
+            # The logs do not depend on it; the next start will put the metadata right.
+            log.warning("The controller cannot be told of the stop: %s", error)
+        for partition in await self._host.offload(lambda: close_logs(parts)):
+            parts.replicas.check(partition)
         parts.quorum.close()
         await housekeeping.checkpoint_all()
         for directory in parts.replicas.online_directories:
             directory.close(clean=True, broker_epoch=epoch)
 
 
-def close_logs(parts: Parts) -> None:
-    """Flush and close every log, in a thread: nobody is served any more."""
+async def logging_faults(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work; what goes wrong with it is for the log."""
+    try:
+        await work
+    except Exception:
+        # A fault in one task must not end the others.
+        log.exception("A task failed")
+
+
+def close_logs(parts: Parts) -> list[Partition]:
+    """Flush and close every log, in a thread: nobody is served any more. Return what failed."""
+    failed = []
     for partition in list(parts.replicas.partitions()):
         try:
             partition.log.close()
         except OSError as error:
             log.warning("Cannot close %s-%d: %s", partition.topic, partition.index, error)
             partition.log.failed = error
-            parts.replicas.check(partition)
+            failed.append(partition)
+    return failed
 
 
 def load_apis() -> dict[int, Api]:

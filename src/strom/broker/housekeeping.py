@@ -1,7 +1,7 @@
 """What a broker does by the clock: checkpoints, retention, flushes, expiry, idle clients.
 
-Each chore has its own interval, a setting of Kafka's; a chore that fails for one partition does
-not keep the others from theirs. Nothing here waits for a disk on the loop.
+Each chore has its own interval, a setting of Kafka's; one that fails is tried again when its
+time comes round. Nothing here waits for a disk on the loop.
 """
 
 import asyncio
@@ -36,6 +36,8 @@ class Housekeeping:
     def __init__(self, parts: Parts, server: Server) -> None:
         self._parts = parts
         self._server = server
+        #: One for each chore, taken while it is being done.
+        self._turns: list[asyncio.Lock] = []
 
     def start(self, start_task: Callable[[Coroutine[None, None, None]], object]) -> None:
         """Begin all chores."""
@@ -58,13 +60,28 @@ class Housekeeping:
         start_task(self._look_after_clients())
         start_task(self._watch_loop())
 
+    async def stop(self) -> None:
+        """Let no chore begin any more; return when none is being done."""
+        for turn in self._turns:
+            await turn.acquire()
+
     async def _repeat(self, name: str, first_ms: int, chore: Chore) -> None:
-        """Do a chore for ever, at the interval that the setting has by then."""
+        """Do a chore until `stop`, at the interval that the setting has by then."""
+        turn = asyncio.Lock()
+        self._turns.append(turn)
         wait_ms = min(first_ms, self._parts.settings.number(name)) or self._interval_ms(name)
         while True:
             await asyncio.sleep(wait_ms / 1000)
-            await chore()
+            async with turn:
+                await self._attempt(name, chore)
             wait_ms = self._interval_ms(name)
+
+    async def _attempt(self, name: str, chore: Chore) -> None:
+        try:
+            await chore()
+        except Exception:
+            # The next time it may go well.
+            log.exception("What is done every %s failed", name)
 
     def _interval_ms(self, name: str) -> int:
         return min(max(self._parts.settings.number(name), 1), INTERVAL_MS_MAX)
@@ -115,6 +132,8 @@ class Housekeeping:
         parts = self._parts
         changed = False
         for number, partition in enumerate(list(parts.replicas.partitions()), 1):
+            if not parts.replicas.holds(partition):
+                continue
             try:
                 retained = partition.log.retain(parts.host.now_ms(), partition.high_watermark)
             except OSError as error:
@@ -138,7 +157,7 @@ class Housekeeping:
         """Sync the logs whose `flush.ms` is over."""
         parts = self._parts
         for partition in list(parts.replicas.partitions()):
-            if partition.log.flush_due(parts.host.now_ms()):
+            if parts.replicas.holds(partition) and partition.log.flush_due(parts.host.now_ms()):
                 await parts.flushing.flush(partition)
 
     async def expire_producers(self) -> None:

@@ -1,0 +1,125 @@
+"""A whole broker: what goes wrong in it, and how it stops."""
+
+import socket
+import threading
+
+import pytest
+
+from strom.broker.startup import StartupError
+from strom.testing.broker import LocalBroker
+from tests.broker.api.conftest import create
+from tests.conformance.batches import batch
+from tests.conformance.raw import Raw
+
+LONG_MS = 60_000
+
+
+def do(local, work):
+    """Do something on the broker's loop, and have its result."""
+    done, results = threading.Event(), []
+
+    def call():
+        results.append(work())
+        done.set()
+
+    local._loop.call_soon_threadsafe(call)
+    assert done.wait(10)
+    return results[0]
+
+
+async def failing():
+    raise LookupError("a fault")
+
+
+def test_a_fault_in_a_task_does_not_end_the_broker(caplog):
+    with LocalBroker() as local, Raw(local.bootstrap) as raw:
+        do(local, lambda: local.broker.start_task(failing()))
+        assert raw.ask("api_versions", 3, {})["error_code"]
+        do(local, lambda: None)
+        assert raw.ask("metadata", 12, {"topics": []})["brokers"]
+    assert "a fault" in caplog.text
+
+
+def produce(raw):
+    data = {"index": 0, "records": bytes(batch([b"v"]))}
+    topics = [{"name": "t", "partition_data": [data]}]
+    return raw.encode("produce", 9, {"acks": -1, "timeout": LONG_MS, "topic_data": topics})
+
+
+def end_offset(raw):
+    asked = {
+        "replica_id": -1,
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+    }
+    (topic,) = raw.ask("list_offsets", 7, asked)["topics"]
+    return topic["partitions"][0]["offset"]
+
+
+def fetch(raw):
+    place = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    asked = {
+        "replica_id": -1,
+        "max_wait": LONG_MS,
+        "min_bytes": 1 << 20,
+        "max_bytes": 1 << 20,
+        "topics": [{"topic": "t", "partitions": [place]}],
+    }
+    return raw.encode("fetch", 12, asked)
+
+
+def test_a_stop_answers_who_waits_for_data():
+    with LocalBroker() as local, Raw(local.bootstrap) as raw:
+        create(raw, "t", partitions=1)
+        raw.send_bytes(fetch(raw))
+        # Behind it, so that the broker has surely taken both when it is told to stop.
+        with Raw(local.bootstrap) as other:
+            wait_for_watcher(local, other)
+        local.stop()
+        assert raw.read_frame() is not None
+        assert raw.closed()
+
+
+def wait_for_watcher(local, other):
+    while not do(local, lambda: any(p.watchers for p in local.broker.parts.replicas.partitions())):
+        other.ask("metadata", 12, {"topics": []})
+
+
+@pytest.mark.slow
+def test_a_stop_under_load_answers_all_that_was_appended(tmp_path):
+    """Flushing each batch makes the answers come late: many are under way when it is time."""
+    with LocalBroker(directory=tmp_path) as local, Raw(local.bootstrap) as raw:
+        create(raw, "t", partitions=1, flush_messages=1)
+        frame = produce(raw)
+        is_over = threading.Event()
+
+        def send():
+            try:
+                while not is_over.is_set():
+                    raw.send_bytes(frame)
+            except OSError:
+                pass
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        answered = [raw.read_frame() for _ in range(20)]
+        local._loop.call_soon_threadsafe(local.broker.stop)
+        while (frame_read := raw.read_frame()) is not None:
+            answered.append(frame_read)
+        is_over.set()
+        sender.join()
+    with LocalBroker(directory=tmp_path) as local, Raw(local.bootstrap) as raw:
+        assert end_offset(raw) == len(answered)
+
+
+def test_a_port_in_use_is_one_line():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        local = LocalBroker({"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+        try:
+            with pytest.raises(StartupError, match="cannot listen at") as raised:
+                local.start()
+        finally:
+            local.remove()
+    assert "\n" not in str(raised.value)
