@@ -87,5 +87,6 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def log_to_standard_error() -> None:
-    """Write the log in one readable form, one line an event."""
+    """Write the log in one readable form, one line an event, with Kafka's names of levels."""
+    logging.addLevelName(logging.WARNING, "WARN")
     logging.basicConfig(level=logging.INFO, format=LINE, stream=sys.stderr)
