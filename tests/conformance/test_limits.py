@@ -1,0 +1,210 @@
+"""Listeners, the limits on who is let in and how much is asked, and the HTTP port.
+
+Rows: BRK-06, BRK-22, BRK-23, MON-01.
+"""
+
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.conformance.batches import batch
+from tests.conformance.raw import Raw
+
+PATIENCE_SECONDS = 20
+
+
+def brokers_told(bootstrap):
+    with Raw(bootstrap) as raw:
+        (broker,) = raw.ask("metadata", 12, {"topics": []})["brokers"]
+    return broker
+
+
+def is_served(raw):
+    raw.send("metadata", 12, {"topics": []})
+    return raw.read_frame() is not None
+
+
+def port_of(broker, listener):
+    return broker.broker.parts.endpoints[listener].port
+
+
+def test_several_listeners_each_tell_their_own_address(strom_brokers):
+    """BRK-22: the answer names the listener that was asked."""
+    broker = strom_brokers(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,INNEN://127.0.0.1:0",
+            "advertised.listeners": "PLAINTEXT://127.0.0.1:0,INNEN://localhost:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNEN:PLAINTEXT",
+        }
+    )
+    for name, host in (("PLAINTEXT", "127.0.0.1"), ("INNEN", "localhost")):
+        port = port_of(broker, name)
+        told = brokers_told(f"127.0.0.1:{port}")
+        assert (told["host"], told["port"]) == (host, port)
+
+
+def test_a_listener_without_a_host_serves_both_families(strom_brokers):
+    """BRK-06: each client is told an address that it can reach, of the family it came by."""
+    broker = strom_brokers({"listeners": "PLAINTEXT://:0"})
+    port = port_of(broker, "PLAINTEXT")
+    for host in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
+        told = brokers_told(f"{host}:{port}")
+        assert (told["host"], told["port"]) == (host, port)
+
+
+def test_a_rack_is_told(strom_brokers):
+    """BRK-23."""
+    assert brokers_told(strom_brokers({"broker.rack": "halle-3"}).bootstrap)["rack"] == "halle-3"
+    assert brokers_told(strom_brokers().bootstrap)["rack"] is None
+
+
+def test_connections_from_one_address_are_limited(strom_brokers):
+    """max.connections.per.ip: the surplus one is closed at once."""
+    broker = strom_brokers({"max.connections.per.ip": "2"})
+    with Raw(broker.bootstrap) as one, Raw(broker.bootstrap) as two:
+        assert is_served(one)
+        assert is_served(two)
+        with Raw(broker.bootstrap) as three:
+            assert three.closed()
+        two.close()
+        assert is_served(one)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            # It takes the broker a moment to see that the second one is gone.
+            with Raw(broker.bootstrap) as again:
+                if is_served(again):
+                    break
+            assert time.monotonic() < deadline
+
+
+def test_an_address_may_have_a_limit_of_its_own(strom_brokers):
+    """max.connections.per.ip.overrides."""
+    limits = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"}
+    broker = strom_brokers(limits)
+    with Raw(broker.bootstrap) as one, Raw(broker.bootstrap) as two:
+        assert is_served(one)
+        assert two.closed()
+
+
+def test_connections_are_limited_altogether(strom_brokers):
+    """max.connections: who comes too many waits until somebody leaves."""
+    broker = strom_brokers({"max.connections": "1"})
+    with Raw(broker.bootstrap) as one:
+        assert is_served(one)
+        with Raw(broker.bootstrap) as two:
+            two.send("metadata", 12, {"topics": []})
+            two.socket.settimeout(0.05)
+            with pytest.raises(TimeoutError):
+                two.socket.recv(1)
+            assert is_served(one)
+            one.close()
+            two.socket.settimeout(PATIENCE_SECONDS)
+            assert two.socket.recv(1)
+
+
+def test_idle_connections_are_closed(strom_brokers):
+    """connections.max.idle.ms: but not one that waits for an answer."""
+    broker = strom_brokers({"connections.max.idle.ms": "101"})
+    with Raw(broker.bootstrap) as idle, Raw(broker.bootstrap) as waiting:
+        new = {"name": "flugdaten", "num_partitions": 1, "replication_factor": 1}
+        waiting.ask("create_topics", 7, {"topics": [new], "timeout": 5000})
+        place = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+        asked = {"topics": [{"topic": "flugdaten", "partitions": [place]}], "max_bytes": 1000}
+        asked |= {"replica_id": -1, "max_wait": 1500, "min_bytes": 1}
+        waiting.send("fetch", 12, asked)
+        assert is_served(idle)
+        assert idle.closed()
+        assert waiting.receive("fetch", 12)
+
+
+def test_a_request_over_the_limit_closes_its_connection(strom_brokers):
+    """socket.request.max.bytes."""
+    broker = strom_brokers({"socket.request.max.bytes": "1000"})
+    with Raw(broker.bootstrap) as raw, Raw(broker.bootstrap) as other:
+        assert is_served(raw)
+        raw.send_bytes((1001).to_bytes(4, "big"))
+        assert raw.closed()
+        assert is_served(other)
+
+
+def produce_of(size):
+    data = {"index": 0, "records": batch([b"x" * size])}
+    topics = [{"name": "flugdaten", "partition_data": [data]}]
+    return {"acks": -1, "timeout": 5000, "topic_data": topics}
+
+
+def was_appended(raw):
+    answer = raw.receive("produce", 9)[1]["responses"][0]["partition_responses"][0]
+    return answer["error_code"] == "none"
+
+
+def test_requests_being_received_share_their_memory(strom_brokers):
+    """queued.max.request.bytes: who finds none waits, and is served when there is some."""
+    broker = strom_brokers(
+        {"queued.max.request.bytes": "300000", "socket.request.max.bytes": "300000"}
+    )
+    with Raw(broker.bootstrap) as one, Raw(broker.bootstrap) as two, Raw(broker.bootstrap) as three:
+        new = {"name": "flugdaten", "num_partitions": 1, "replication_factor": 1}
+        one.ask("create_topics", 7, {"topics": [new], "timeout": 5000})
+        frames = [each.encode("produce", 9, produce_of(200_000)) for each in (one, two)]
+        # The last byte is missing, so all the others were taken in.
+        one.send_bytes(frames[0][:-1])
+        waiting = threading.Thread(target=two.send_bytes, args=(frames[1],))
+        waiting.start()
+        assert is_served(three), "who asks for little is served all the time"
+        one.send_bytes(frames[0][-1:])
+        assert was_appended(one)
+        assert was_appended(two), "the first one keeps what it no longer needs"
+        waiting.join()
+        # Nobody waits for memory that is its own.
+        larger = [three.encode("produce", 9, produce_of(n)) for n in (200_000, 250_000)]
+        sending = threading.Thread(target=three.send_bytes, args=(b"".join(larger),))
+        sending.start()
+        assert [was_appended(three) for _ in larger] == [True, True]
+        sending.join()
+
+
+@pytest.fixture
+def http(strom_brokers):
+    """A broker with an HTTP port, and a function that gets a document from it."""
+    broker = strom_brokers({"strom.http.port": "0"})
+
+    def get(path, **options):
+        url = f"http://127.0.0.1:{broker.broker.http_port}{path}"
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, **options)) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    return broker, get
+
+
+def test_health_and_metrics_are_on_one_port(http):
+    """MON-01: under the names that the JMX exporter gives them."""
+    broker, get = http
+    assert get("/healthz") == (200, "ok\n")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce("flugdaten", b"Liftoff")
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    status, page = get("/metrics")
+    assert status == 200
+    told = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+    assert float(told["kafka_server_brokertopicmetrics_messagesin_total"]) == 1
+    assert float(told["kafka_server_brokertopicmetrics_bytesin_total"]) == 68 + 7
+    assert float(told["kafka_server_replicamanager_partitioncount"]) == 1
+    assert float(told["kafka_server_replicamanager_leadercount"]) == 1
+    assert float(told['kafka_network_requestmetrics_requests_total{request="Produce"}']) == 1
+    assert float(told["strom_loop_longest_stall_seconds"]) >= 0
+
+
+def test_other_questions_are_told_what_there_is(http):
+    _, get = http
+    assert get("/") == (404, "try /metrics or /healthz\n")
+    assert get("/metrics", method="DELETE")[0] == 405
