@@ -89,6 +89,7 @@ def test_parts_arrive_in_order_though_the_reader_is_slow(file, zero_copy):
 
 
 def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(file, monkeypatch):
+    """CON-12."""
     asked = []
 
     def not_resident(fd, position, size):

@@ -62,6 +62,7 @@ def test_a_port_is_a_number(port):
 
 
 def test_the_second_address_may_be_the_one_that_answers(closed_port):
+    """TOP-19."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         addresses = f"127.0.0.1:{closed_port},127.0.0.1:{server.getsockname()[1]}"
         require_reachable({"bootstrap.servers": addresses})

@@ -390,5 +390,6 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_is_answered_as_kafka_does(case, either, name, request):
+    """BRK-04."""
     peer = request.node.callspec.params["either"] == "kafka"
     check("admin", case.__name__, play(case, either.bootstrap, name), peer=peer)

@@ -143,7 +143,7 @@ def test_the_directory_of_a_new_broker(book):
 
 
 def test_batches_have_the_sizes_of_the_book(book):
-    """MSG-14, PRO-02, LOG-02, DSK-05, DSK-11, §2.10: 70, 80 and 72 bytes, from a real client."""
+    """BRK-01, MSG-14, PRO-02, LOG-02, DSK-05, DSK-11, §2.10: 70, 80, 72 from a real client."""
     node = book({"replica.high.watermark.checkpoint.interval.ms": "10"})
     node.create("datei-struktur")
     assert node.send("datei-struktur", b"M1") == [(0, 0)]
@@ -244,7 +244,7 @@ def test_a_topic_is_emptied_by_its_retention(book, setting):
 
 
 def test_without_compaction_old_messages_of_a_key_stay(book):
-    """MSG-06, MSG-10, LOG-06, LOG-14, §2.3: three states of Alice, all of them kept."""
+    """MSG-11, MSG-06, MSG-10, LOG-06, LOG-14, §2.3: three states of Alice, all of them kept."""
     node = book(SOON)
     states = [
         f'{{"name": "Alice", "Nächster Flug": "{day}", "Geburtsdatum": "1990-05-07"}}'
@@ -494,6 +494,26 @@ def test_too_few_in_sync_replicas_refuse_acks_all_only(book):
         assert answered(raw) == "not_enough_replicas"
         produce_one(raw, "flugdaten", acks=1)
         assert answered(raw) == "none"
+
+
+LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] (?P<level>[A-Z]+) .* \(strom[.\w]*\)")
+
+
+def test_the_log_of_a_broker_from_start_to_stop(broker_process):
+    """MON-12, BRK-17, BRK-18: one line an event, in the form and with the levels of Kafka's."""
+    process = broker_process(strange_setting=1)
+    with Raw(process.bootstrap) as raw:
+        raw.send_bytes(b"GET / HTTP/1.1\r\n\r\n")
+        assert raw.closed()
+    process.stop()
+    lines = process.log().splitlines()
+    found = [LOG_LINE.fullmatch(line) for line in lines]
+    assert all(found), lines
+    assert {each["level"] for each in found} == {"INFO", "WARN"}
+    started = f"will use broker {process.bootstrap} (id: 1 rack: null)"
+    assert [line for line in lines if f"Recorded new controller, from now on {started}" in line]
+    assert [line for line in lines if "strange.setting" in line]
+    assert len([line for line in lines if "Closed the connection" in line]) == 1
 
 
 #: §3.1, Kafka 4.3's value where the book's is older; the rest is of clients or of later parts.

@@ -42,6 +42,7 @@ KCAT_RECORDS = [Sent(b"key", b"value", (("h", b"1"),)), Sent(b"k", b"again and a
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("sender", CLIENTS, ids=lambda each: each.name)
 def test_what_one_client_sends_every_other_reads(strom, topic, sender, codec):
+    """MSG-03, MSG-07."""
     reason = nodes.kcat_missing()
     if sender is Kcat and reason:
         pytest.skip(reason)
@@ -174,6 +175,7 @@ def test_a_topic_is_made_by_the_first_record_sent_to_it(strom, admin, name):
 
 
 def test_an_idempotent_producer_sends_in_order(strom, topic):
+    """PRO-14."""
     records = [Sent(None, b"%d" % n) for n in range(2000)]
     Confluent.send(
         strom.bootstrap,

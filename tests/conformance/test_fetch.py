@@ -87,6 +87,7 @@ def test_the_limit_of_a_request_goes_round_its_partitions(node, name):
 
 
 def test_a_fetch_from_the_middle_of_a_batch_gets_it_whole(node, name):
+    """CON-08."""
     topic_id = node.topic(name)
     node.send(name, batch([b"a", b"b", b"c"]))
     node.send(name, batch([b"d", b"e"]))
@@ -148,6 +149,7 @@ def test_a_wrong_leader_epoch_is_told(node, name):
 
 
 def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
+    """BRK-09, CON-07."""
     topic_id = node.topic(name)
     size = len(batch([b"x" * 1000]))
     answers = []

@@ -146,6 +146,10 @@ def test_what_the_node_tells_about_itself(strom, tool):
     assert re.search(r"MaxFollowerLag:\s+0\b", status)
     assert re.search(r"^1\s.*Leader", replication, re.MULTILINE)
     assert re.fullmatch(r"Cluster ID: \S{22}\s*", cluster.stdout)
+    # BRK-19, but for what newer tools add to the line.
+    assert re.search(
+        rf"^{re.escape(strom.bootstrap)} \(id: 1 rack: null.*\) -> \($", versions, re.MULTILINE
+    )
     assert "Produce(0): 0 to 13 [usable: 13]" in versions
     assert "Fetch(1): 4 to 18 [usable: 18]" in versions
     (line,) = (line for line in directories.splitlines() if line.startswith("{"))
@@ -164,7 +168,7 @@ def test_the_producer_performance_tool(tool, topic):
 
 
 def test_the_dump_tool_reads_our_files(strom_only, make_topic, kafka_tool):
-    """Segments with every codec, their indexes, and the log of the metadata."""
+    """DSK-20: Segments with every codec, their indexes, and the log of the metadata."""
     topic = make_topic(segment_bytes=1048576, index_interval_bytes=1024)
     for codec in CODECS:
         dice = random.Random(codec)

@@ -18,6 +18,7 @@ FILLING = b"." * 72
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_ten_million_records_arrive_in_order(strom, make_topic):
+    """MSG-05."""
     topic = make_topic(partitions=PARTITIONS)
     sender = multiprocessing.get_context("spawn").Process(
         target=send, args=(strom.bootstrap, topic)

@@ -229,6 +229,7 @@ def test_is_answered_as_kafka_does(api, version, either, name, request):
 
 
 def test_api_versions_tells_what_is_served(either):
+    """LOG-03."""
     with Raw(either.bootstrap) as raw:
         told = raw.ask("api_versions", 0)["api_keys"]
     ranges = {each["api_key"]: (each["min_version"], each["max_version"]) for each in told}

@@ -75,6 +75,7 @@ def test_acks_that_do_not_exist_are_refused(raw, topic):
 
 
 def test_pipelined_requests_are_answered_in_order(raw, topic):
+    """BRK-07."""
     sent, frames = [], []
     for n in range(60):
         name, version, values = [

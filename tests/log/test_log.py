@@ -20,6 +20,7 @@ def refusal(call, *args, **kwargs) -> ErrorCode:
 
 
 def test_log_01_02_records_are_appended_at_the_end_and_numbered_from_zero():
+    """BRK-12."""
     log = open_log(new_disk())
     assert append(log, b"a", b"b")[:2] == (0, 1)
     assert append(log, b"c")[:2] == (2, 2)
@@ -211,6 +212,7 @@ def test_reading_ends_in_front_of_the_given_offset():
 
 
 def test_few_files_are_open_however_many_segments_are_read(tmp_path):
+    """BRK-14."""
     log = open_log(RealDisk(), path=f"{tmp_path}/t-0", open_max=3)
     for _ in range(200):
         append(log, b"x" * 40)
@@ -356,6 +358,7 @@ def test_truncation_in_front_of_the_log_begins_anew():
 
 
 def test_a_follower_takes_what_the_leader_placed_and_leaves_a_torn_batch_out():
+    """LOG-13."""
     leader, follower = open_log(new_disk()), open_log(new_disk())
     for number in range(60):
         append(leader, b"%d" % number, epoch=number // 25)
@@ -367,6 +370,20 @@ def test_a_follower_takes_what_the_leader_placed_and_leaves_a_torn_batch_out():
     assert follower.epochs.entries == leader.epochs.entries
     stale = memoryview(leader.read(0, max_bytes=99, end_offset=9, whole_first=True).read_bytes())
     assert refusal(follower.append_as_follower, stale, now_ms=NOW)
+
+
+def test_con_09_a_missing_offset_leads_to_the_next_record_that_is_there():
+    leader, compacted = open_log(new_disk()), open_log(new_disk())
+    for number in range(90):
+        append(leader, b"%d" % number)
+    for offset in [each for each in range(90) if each % 9 == 4]:
+        kept = leader.read(offset, max_bytes=1, end_offset=offset + 1, whole_first=True)
+        compacted.append_as_follower(memoryview(kept.read_bytes()), now_ms=NOW)
+        compacted.roll(NOW)
+    for offset in range(compacted.end_offset):
+        part = compacted.read(offset, max_bytes=1, end_offset=90, whole_first=True)
+        found = read_header(part.read_bytes()).base_offset
+        assert found == next(each for each in range(offset, 90) if each % 9 == 4)
 
 
 def test_dsk_14_time_is_found_to_the_record():
@@ -432,5 +449,6 @@ def test_recompression_is_wanted_where_the_topic_names_another_codec():
 
 
 def test_segments_cost_little_until_they_are_used():
+    """TOP-21."""
     segment = Segment(None, "/x", 0, 0, NOW)
     assert not hasattr(segment, "__dict__")

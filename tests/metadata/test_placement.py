@@ -52,6 +52,7 @@ def test_which_broker_starts_is_random():
 
 
 def test_replicas_are_on_as_many_racks_as_there_are():
+    """BRK-23."""
     for each in place(6, 30, 3, racks=3):
         assert len({broker % 3 for broker in each}) == 3
 

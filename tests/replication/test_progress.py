@@ -13,6 +13,7 @@ def test_a_leader_alone_in_sync_commits_what_it_appends():
 
 
 def test_the_slowest_replica_in_sync_holds_the_watermark_back():
+    """CON-10."""
     progress = Progress(1, [1, 2, 3], 0)
     progress.on_append(10)
     progress.on_fetch(2, 10)
