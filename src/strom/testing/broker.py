@@ -6,6 +6,7 @@ signals, the root logger, the garbage collector or the loop policy.
 """
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
 import threading
@@ -43,6 +44,13 @@ class LocalBroker:
         self.broker: Broker | None = None
 
     @property
+    def metrics_url(self) -> str:
+        """Where /metrics is, for a broker with `strom.http.port` set (0 picks a free one)."""
+        assert self.broker is not None
+        assert self.broker.http_port is not None
+        return f"http://127.0.0.1:{self.broker.http_port}/metrics"
+
+    @property
     def bootstrap(self) -> str:
         """The address for `bootstrap.servers`."""
         assert self.broker is not None
@@ -57,14 +65,20 @@ class LocalBroker:
             raise TimeoutError("the broker did not start")
         if self._error is not None:
             self._thread.join()
+            self._thread = None
             raise self._error
         return self
 
     def stop(self) -> None:
-        """Stop the broker cleanly; its data stays until `remove`."""
+        """Stop the broker cleanly; its data stays until `remove`.
+
+        What has ended it before is raised here.
+        """
         if self._thread is None or self._loop is None or self.broker is None:
             return
-        self._loop.call_soon_threadsafe(self.broker.stop)
+        with contextlib.suppress(RuntimeError):
+            # It may have ended by itself, and its loop with it.
+            self._loop.call_soon_threadsafe(self.broker.stop)
         self._thread.join(STOP_SECONDS_MAX)
         if self._thread.is_alive():
             raise TimeoutError("the broker did not stop")
@@ -78,7 +92,11 @@ class LocalBroker:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.remove()
+            raise
 
     def __exit__(
         self,
@@ -92,6 +110,7 @@ class LocalBroker:
             self.remove()
 
     def _run(self) -> None:
+        self._error = None
         static = {
             "log.dirs": str(self.directory),
             "listeners": "PLAINTEXT://127.0.0.1:0",

@@ -6,34 +6,40 @@
 Installed with Strom; nothing is imported before a test asks for a broker.
 """
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strom.broker.host import Host
     from strom.testing.broker import LocalBroker
 
 
 @pytest.fixture
-def strom_brokers() -> Iterator[Callable[..., "LocalBroker"]]:
+def strom_brokers() -> Iterator[Callable[..., LocalBroker]]:
     """Return a function that starts a broker with the settings given to it."""
     from strom.testing.broker import LocalBroker
 
-    made: list[LocalBroker] = []
+    with ExitStack() as made:
 
-    def make(settings: dict[str, str] | None = None, **options: object) -> LocalBroker:
-        broker = LocalBroker(settings, **options)  # type: ignore[arg-type]
-        made.append(broker)
-        return broker.start()
+        def make(
+            settings: Mapping[str, str] | None = None,
+            *,
+            directory: Path | None = None,
+            host: Host | None = None,
+        ) -> LocalBroker:
+            return made.enter_context(LocalBroker(settings, directory=directory, host=host))
 
-    yield make
-    for broker in made:
-        broker.stop()
-        broker.remove()
+        yield make
 
 
 @pytest.fixture
-def strom_broker(strom_brokers: Callable[..., "LocalBroker"]) -> "LocalBroker":
+def strom_broker(strom_brokers: Callable[..., LocalBroker]) -> LocalBroker:
     """Return a broker that serves, on its own port, with its own data."""
     return strom_brokers()
