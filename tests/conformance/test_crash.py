@@ -4,14 +4,18 @@ The process is killed, not the machine, so what was written but not flushed surv
 tests of the log lose that too, on a disk that forgets. Rows: BRK-11, DSK, ACK-02.
 """
 
+import contextlib
 import os
 import random
 import signal
+import subprocess
 import time
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.conformance.raw import Raw
 
 SEED = int(os.environ.get("STROM_CRASH_SEED", "4711"))
 ROUNDS = 3
@@ -117,6 +121,22 @@ def test_a_clean_stop_answers_and_leaves_its_marker(broker_process):
     assert (process.directory / ".kafka_cleanshutdown").exists()
     process.start()
     assert process.end(signal.SIGINT) == 0
+
+
+def test_a_second_signal_ends_it_at_once(broker_process):
+    process = broker_process()
+    with Raw(process.bootstrap) as deaf:
+        # Answers that nobody reads are something to wait for at a stop.
+        deaf.send_bytes(deaf.encode("api_versions", 4, {}) * 20_000)
+        process.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while "Stopping" not in process.log() and time.monotonic() < deadline:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.process.wait(0.01)
+        begin = time.monotonic()
+        assert process.end(signal.SIGTERM) == 130
+        assert time.monotonic() - begin < 2
+    assert not (process.directory / ".kafka_cleanshutdown").exists()
 
 
 def test_a_second_process_is_kept_out(broker_process):

@@ -1,13 +1,15 @@
 """Listeners, the limits on who is let in and how much is asked, and the HTTP port.
 
-Rows: BRK-06, BRK-22, BRK-23, MON-01.
+Rows: BRK-06, BRK-09, BRK-22, BRK-23, MON-01.
 """
 
+import os
 import socket
 import threading
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -130,6 +132,38 @@ def test_a_request_over_the_limit_closes_its_connection(strom_brokers):
         raw.send_bytes((1001).to_bytes(4, "big"))
         assert raw.closed()
         assert is_served(other)
+
+
+def cpu_seconds(pid):
+    """What a process has used of the processor so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
+def test_a_thousand_idle_long_polls_cost_nothing(broker_process):
+    """BRK-09: who waits for data waits; nobody asks for them."""
+    process = broker_process()
+    place = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
+    topics = [{"topic": "flugdaten", "partitions": [place]}]
+    asked = {"replica_id": -1, "min_bytes": 1, "max_bytes": 1000, "topics": topics}
+    polls = [Raw(process.bootstrap) for _ in range(10)]
+    with Raw(process.bootstrap) as raw:
+        new = {"name": "flugdaten", "num_partitions": 1, "replication_factor": 1}
+        raw.ask("create_topics", 7, {"topics": [new], "timeout": 5000})
+        for poll in polls:
+            poll.send_bytes(poll.encode("fetch", 12, asked | {"max_wait": 60_000}) * 100)
+        # While this one waits, the others are taken in; while the next does, they cost nothing.
+        raw.ask("fetch", 12, asked | {"max_wait": 500})
+        before = cpu_seconds(process.pid)
+        raw.ask("fetch", 12, asked | {"max_wait": 1000})
+        assert cpu_seconds(process.pid) - before < 0.1
+        # They all do wait.
+        raw.ask("produce", 9, produce_of(1))
+        for poll in polls:
+            answers = [poll.receive("fetch", 12)[1] for _ in range(100)]
+            assert all(each["responses"][0]["partitions"][0]["records"] for each in answers)
+            poll.close()
 
 
 def produce_of(size):
