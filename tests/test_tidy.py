@@ -91,3 +91,23 @@ def test_architecture_names_every_package():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     packages = [path.parent.name for path in (ROOT / "src/strom").glob("*/__init__.py")]
     assert not [name for name in packages if f"`{name}/`" not in text]
+
+
+def test_architecture_names_no_package_that_is_gone():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    packages = {path.parent.name for path in (ROOT / "src/strom").rglob("__init__.py")}
+    assert not set(named) - packages
+
+
+def test_architecture_names_every_module_of_the_broker():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text.partition("Inside `broker/`:")[2].partition("Beside the package:")[0]
+    named = {name for row in re.findall(r"^\| (`.+?) \|", table, re.M) for name in words(row)}
+    modules = {path.stem for path in (ROOT / "src/strom/broker").glob("*.py")} - {"__init__"}
+    assert named - {"api/"} == modules
+
+
+def words(row):
+    """Return what stands in backticks."""
+    return re.findall(r"`([\w/]+)`", row)
