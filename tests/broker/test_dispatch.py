@@ -1,13 +1,15 @@
 """Dispatch: whatever goes wrong with one request ends its connection, and nothing else."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 
 import pytest
 
 from strom.broker.connection import Slot
-from strom.broker.context import Ordered
+from strom.broker.context import Large, Ordered
 from strom.broker.dispatch import Api, Dispatch
+from strom.broker.host import in_thread as offload
 from strom.broker.metrics import Metrics
 from strom.wire.primitives import INT16, INT32
 
@@ -66,7 +68,9 @@ async def failing():
 def served(handle, frame=None):
     """What the connection was told, and the metrics."""
     api = Api("faulty", KEY, range(1), handle, None, None, {0: Codec()})
-    parts = SimpleNamespace(host=SimpleNamespace(now_ms=lambda: 0), metrics=Metrics())
+    parts = SimpleNamespace(
+        host=SimpleNamespace(now_ms=lambda: 0, offload=offload), metrics=Metrics()
+    )
     connection = Connection()
 
     async def run():
@@ -132,3 +136,23 @@ def test_an_api_that_is_not_served_ends_the_connection():
     connection, metrics = served(fails, request(key=99))
     assert "API key 99 version 0 is not served" in str(connection.error)
     assert metrics.failed_requests == 0
+
+
+def in_thread(build):
+    """A reply that says in which thread it was built."""
+    return Large(lambda: build(threading.current_thread() is threading.main_thread()))
+
+
+@pytest.mark.parametrize(
+    "reply", [in_thread, lambda build: later(in_thread(build))], ids=["at once", "later"]
+)
+def test_a_large_reply_is_built_off_the_loop(reply):
+    connection, metrics = served(lambda *_: reply(lambda on_loop: b"%d" % on_loop))
+    assert connection.sent == [[answer(b"<0>")]]
+    assert metrics.sent_bytes == 3
+
+
+def test_a_fault_in_building_a_large_reply_ends_the_connection_only(caplog):
+    connection, metrics = served(lambda *_: Large(lambda: {}["a fault"]))
+    assert isinstance(connection.error, KeyError)
+    assert metrics.failed_requests == 1

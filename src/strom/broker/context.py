@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -33,6 +33,12 @@ class Ordered(NamedTuple):
     """An append phase that needs to wait; nothing overtakes it on its connection."""
 
     work: Coroutine[None, None, object]
+
+
+class Large(NamedTuple):
+    """An answer that takes long to put together and to write: both are done off the loop."""
+
+    build: Callable[[], object]
 
 
 class Endpoint(NamedTuple):

@@ -5,8 +5,9 @@ the connection takes its next request only then. It returns
 
 - a response, which is sent when the earlier requests of the connection are answered;
 - None, for a request that gets no answer (acks=0);
+- `Large(build)`: a response that is built, and written, in a thread;
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
-  the connection's next requests are served; or
+  the connection's next requests are served (a Large one too); or
 - `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
 """
 
@@ -19,7 +20,7 @@ from types import CoroutineType, ModuleType
 from typing import Any
 
 from strom.broker.connection import Connection, Slot
-from strom.broker.context import Context, Ordered, Parts
+from strom.broker.context import Context, Large, Ordered, Parts
 from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
@@ -36,6 +37,8 @@ log = logging.getLogger("strom.broker")
 
 Handler = Callable[[Any, Context], Any]
 Hook = Callable[[Any, Any], Any]
+#: What to send, and how many bytes of it are the answer's body.
+Written = tuple[list[Part], int]
 
 
 @dataclass(slots=True)
@@ -144,6 +147,8 @@ class Dispatch:
         elif type(reply) is Ordered:
             call.connection.block()
             call.slot.task = self._start_task(self._finish_in_order(call, reply.work))
+        elif type(reply) is Large:
+            call.slot.task = self._start_task(self._finish_large(call, reply))
         else:
             self._answer(call, reply)
 
@@ -154,7 +159,18 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(call, error)
             return
-        self._answer(call, reply)
+        if type(reply) is Large:
+            await self._finish_large(call, reply)
+        else:
+            self._answer(call, reply)
+
+    async def _finish_large(self, call: Call, reply: Large) -> None:
+        try:
+            written = await self._parts.host.offload(lambda: write(call, reply.build()))
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(call, error)
+            return
+        self._send(call, written)
 
     async def _finish_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
         try:
@@ -164,23 +180,18 @@ class Dispatch:
 
     def _answer(self, call: Call, reply: object) -> None:
         try:
-            parts = [] if reply is None else self._write(call, reply)
+            written = ([], 0) if reply is None else write(call, reply)
         except Exception as error:  # noqa: BLE001 - as above
             self._fail(call, error)
             return
-        self._parts.metrics.note_request(call.api.name, perf_counter_ns() - call.started_ns)
-        call.connection.fill(call.slot, parts)
+        self._send(call, written)
 
-    def _write(self, call: Call, reply: object) -> list[Part]:
-        parts = call.codec.write(reply)
-        size = 0
-        for part in parts:
-            size += len(part) if type(part) is bytes else part.size  # type: ignore[union-attr]
-        first = parts[0]
-        assert isinstance(first, bytes)
-        parts[0] = write_head(call.header, call.codec, size) + first
-        self._parts.metrics.sent_bytes += size
-        return parts
+    def _send(self, call: Call, written: Written) -> None:
+        parts, size_bytes = written
+        metrics = self._parts.metrics
+        metrics.sent_bytes += size_bytes
+        metrics.note_request(call.api.name, perf_counter_ns() - call.started_ns)
+        call.connection.fill(call.slot, parts)
 
     def _fail(self, call: Call, error: Exception) -> None:
         """Log a fault of ours, and end the connection: it has an answer that will never come."""
@@ -190,3 +201,15 @@ class Dispatch:
     def _note_fault(self, what: str, error: Exception) -> None:
         log.error("%s failed: %r", what, error, exc_info=error)
         self._parts.metrics.failed_requests += 1
+
+
+def write(call: Call, reply: object) -> Written:
+    """Write the answer to a call; touches nothing else, so it may run in a thread."""
+    parts = call.codec.write(reply)
+    size = 0
+    for part in parts:
+        size += len(part) if type(part) is bytes else part.size  # type: ignore[union-attr]
+    first = parts[0]
+    assert isinstance(first, bytes)
+    parts[0] = write_head(call.header, call.codec, size) + first
+    return parts, size

@@ -33,8 +33,9 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("strom.replicas")
 
-#: How many logs are created or dropped before others get their turn on the loop.
-LOGS_AT_ONCE = 32
+#: How many logs are created or dropped before others get their turn on the loop. One is several
+#: files: a millisecond, and more on a disk that is busy.
+LOGS_AT_ONCE = 4
 
 TopicPartition = tuple[str, int]
 

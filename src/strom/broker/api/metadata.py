@@ -7,6 +7,7 @@ Behaviour:
   partitions are exact at once.
 - A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one.
 - Brokers are told with the address of the listener that the client came by.
+- An answer with thousands of partitions is put together off the loop.
 
 Versions:
 - v1 knows "no topics" from "all topics"; v4 whether to create; v10 topic ids; v8 to v10 also ask
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
 from strom.metadata.topic_decisions import NewTopic
@@ -38,6 +39,9 @@ else:
 
 KEY = 3
 VERSIONS = range(14)
+
+#: So many partitions take a few milliseconds to describe and to write.
+PARTITIONS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +83,20 @@ def handle(
 ) -> (
     answer.MetadataResponse
     | AnswerForCluster
-    | Coroutine[None, None, answer.MetadataResponse | AnswerForCluster]
+    | Large
+    | Coroutine[None, None, answer.MetadataResponse | AnswerForCluster | Large]
 ):
     """Answer from the image; wait only for topics that have to be created."""
     wanted = request.request if isinstance(request, AskedOfCluster) else request
     missing = to_create(wanted, context)
     if missing:
         return create_and_answer(request, missing, context)
-    return respond(request, context, {})
+    return respond_or_offload(request, context, {})
 
 
 async def create_and_answer(
     request: asked.MetadataRequest | AskedOfCluster, missing: list[str], context: Context
-) -> answer.MetadataResponse | AnswerForCluster:
+) -> answer.MetadataResponse | AnswerForCluster | Large:
     """Create the topics that are missing, then answer."""
     parts = context.parts
     try:
@@ -104,9 +109,9 @@ async def create_and_answer(
         )
         await parts.publisher.wait_published()
     except KafkaError as error:
-        return respond(request, context, dict.fromkeys(missing, error.code))
+        return respond_or_offload(request, context, dict.fromkeys(missing, error.code))
     refused = {name: each.code for name, each in created.items() if isinstance(each, Refusal)}
-    return respond(request, context, refused)
+    return respond_or_offload(request, context, refused)
 
 
 def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
@@ -118,6 +123,31 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
     known = context.image.topics_by_name
     names = {each.name for each in request.topics if each.name}
     return [name for name in sorted(names) if name not in known and find_fault(name) is None]
+
+
+def respond_or_offload(
+    request: asked.MetadataRequest | AskedOfCluster,
+    context: Context,
+    refused: dict[str, ErrorCode],
+) -> answer.MetadataResponse | AnswerForCluster | Large:
+    """Answer, off the loop if that is much to write."""
+    wanted = request.request if isinstance(request, AskedOfCluster) else request
+    if is_large(wanted, context.image):
+        return Large(lambda: respond(request, context, refused))
+    return respond(request, context, refused)
+
+
+def is_large(request: asked.MetadataRequest, image: Image) -> bool:
+    """Whether the answer has so many partitions that writing it would stop the loop."""
+    topics: Iterable[Topic | None] = image.topics_by_name.values()
+    if request.topics is not None:
+        topics = (find(each, image) for each in request.topics)
+    count = 0
+    for topic in topics:
+        count += 1 if topic is None else len(topic.partitions)
+        if count > PARTITIONS_AT_ONCE:
+            return True
+    return False
 
 
 def respond(
@@ -164,17 +194,20 @@ def one(
     refused: dict[str, ErrorCode],
 ) -> answer.MetadataResponseTopic:
     """Describe a topic that was asked for, or say what is wrong with it."""
-    if wanted.name is None:
-        topic_id = wanted.topic_id
-        topic = None if topic_id is None else image.topics_by_id.get(topic_id)
-        if topic is None:
-            return absent(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
-        return described(topic, image, operations)
-    topic = image.topics_by_name.get(wanted.name)
+    topic = find(wanted, image)
     if topic is not None:
         return described(topic, image, operations)
+    if wanted.name is None:
+        return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
     code = refused.get(wanted.name) or absence_of(wanted.name)
     return absent(wanted.name, None, code, operations)
+
+
+def find(wanted: asked.MetadataRequestTopic, image: Image) -> Topic | None:
+    """Return the topic that is asked for, by its name or else by its id."""
+    if wanted.name is not None:
+        return image.topics_by_name.get(wanted.name)
+    return None if wanted.topic_id is None else image.topics_by_id.get(wanted.topic_id)
 
 
 def absent(
