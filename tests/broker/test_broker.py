@@ -111,7 +111,7 @@ def test_a_stop_under_load_answers_all_that_was_appended(tmp_path):
         assert end_offset(raw) == len(answered)
 
 
-def test_a_port_in_use_is_one_line():
+def test_a_port_in_use_is_one_line_and_touches_nothing():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -120,6 +120,7 @@ def test_a_port_in_use_is_one_line():
         try:
             with pytest.raises(StartupError, match="cannot listen at") as raised:
                 local.start()
+            assert list(local.directory.iterdir()) == []
         finally:
             local.remove()
     assert "\n" not in str(raised.value)

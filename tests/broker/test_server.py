@@ -9,7 +9,7 @@ import pytest
 
 from strom.broker.dispatch import Api
 from strom.broker.metrics import Metrics
-from strom.broker.server import Address, Server
+from strom.broker.server import Address, Server, bind
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.primitives import INT16, INT32
 
@@ -51,8 +51,9 @@ class Place:
             metrics=Metrics(),
         )
         api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
-        self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task)
-        self.port = self.server.bind([Address("PLAINTEXT", host, 0)])["PLAINTEXT"]
+        listening = bind([Address("PLAINTEXT", host, 0)], self.parts.settings)
+        self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task, listening)
+        self.port = listening["PLAINTEXT"].getsockname()[1]
         self.server.accept()
         self.clients = []
 
@@ -174,6 +175,18 @@ def test_every_address_means_both_families(host):
         return sorted((each.address[0], each.came_to) for each in place.server.connections)
 
     assert at(scenario, host) == [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+
+
+def test_all_listeners_are_bound_or_none():
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        ports = free.getsockname()[1], taken.getsockname()[1]
+        free.close()
+        addresses = [Address(str(port), "127.0.0.1", port) for port in ports]
+        with pytest.raises(OSError, match="in use"):
+            bind(addresses, BrokerSettings())
+        with bind(addresses[:1], BrokerSettings())[str(ports[0])]:
+            pass
 
 
 # The end.

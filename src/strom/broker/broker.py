@@ -1,6 +1,8 @@
 """A broker, put together by hand and in order: the place to see what there is.
 
-    directories ─▶ quorum ─▶ controller ─▶ listeners bound ─▶ registered ─▶ logs opened ─▶ serving
+    listeners bound ─▶ directories ─▶ quorum ─▶ controller ─▶ registered ─▶ logs opened ─▶ serving
+
+Ports come first: as long as one of them is in use, nothing on the disk is touched.
 
 A single node is a cluster of one: it is its own quorum's voter, leader and active controller,
 and it registers with that controller as any broker would.
@@ -12,6 +14,7 @@ logs are flushed, checkpoints and the mark of a clean stop are written.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -33,7 +36,7 @@ from strom.broker.producer_ids import Block, ProducerIds
 from strom.broker.publisher import Publisher
 from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
 from strom.broker.replicas import Replicas
-from strom.broker.server import Address, Server
+from strom.broker.server import Address, Server, bind
 from strom.broker.sessions import FetchSessions
 from strom.broker.startup import StartupError, open_directories
 from strom.broker.telemetry import Telemetry
@@ -91,29 +94,37 @@ class Broker:
 
     async def run(self, *, on_ready: Callable[[], None]) -> None:
         """Start, serve until `stop`, stop."""
-        directories = open_directories(self._host, self._loaded.settings)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
-                await self._run(directories, on_ready)
-                for task in list(self._background):
-                    task.cancel()
-        except BaseExceptionGroup as group:
-            raise first_cause(group) from group
-        finally:
+        with contextlib.ExitStack() as held:
+            listening = self._bind()
+            for each in listening.values():
+                held.callback(each.close)
+            directories = open_directories(self._host, self._loaded.settings)
             for directory in directories:
-                directory.close(clean=False)
+                held.callback(directory.close, clean=False)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    self._tasks = tasks
+                    await self._run(listening, directories, on_ready)
+                    for task in list(self._background):
+                        task.cancel()
+            except BaseExceptionGroup as group:
+                raise first_cause(group) from group
 
-    async def _run(self, directories: list[LogDirectory], on_ready: Callable[[], None]) -> None:
+    async def _run(
+        self,
+        listening: dict[str, socket.socket],
+        directories: list[LogDirectory],
+        on_ready: Callable[[], None],
+    ) -> None:
         parts = self.parts = await self._assemble(directories)
-        server = Server(parts, apis := load_apis(), self.start_task)
+        self._advertise(parts, listening)
+        server = Server(parts, apis := load_apis(), self.start_task, listening)
         parts.api_versions = tuple(
             (each.key, each.versions[0], each.versions[-1]) for each in apis.values()
         )
         http = HttpServer(parts.metrics, lambda: self.is_serving)
         housekeeping = Housekeeping(parts, server)
         try:
-            self._bind(server, parts)
             await self._serve_http(http)
             epoch = await self._join(parts, directories)
             housekeeping.start(self.start_task)
@@ -201,12 +212,12 @@ class Broker:
             retention_bytes=settings.number("metadata.max.retention.bytes"),
         )
 
-    def _bind(self, server: Server, parts: Parts) -> None:
-        """Bind the listeners, so that what the broker registers is true."""
+    def _bind(self) -> dict[str, socket.socket]:
+        """Bind the listeners; return their sockets by name."""
         listeners = self._loaded.listeners
         addresses = [Address(each.name, each.host, each.port) for each in listeners.broker]
         try:
-            ports = server.bind(addresses)
+            return bind(addresses, self._loaded.settings)
         except OSError as error:
             where = ", ".join(str(each) for each in listeners.broker)
             hint = "; is another broker running there? choose another port"
@@ -214,6 +225,11 @@ class Broker:
                 f"cannot listen at {where}: {error.strerror or error}"
                 + (hint if error.errno == errno.EADDRINUSE else "")
             ) from error
+
+    def _advertise(self, parts: Parts, listening: dict[str, socket.socket]) -> None:
+        """Say where clients reach the broker, now that its ports are known."""
+        listeners = self._loaded.listeners
+        ports = {name: each.getsockname()[1] for name, each in listening.items()}
         for each in listeners.advertised:
             port = each.port or ports[each.name]
             parts.endpoints[each.name] = Endpoint("" if each.host in WILDCARDS else each.host, port)

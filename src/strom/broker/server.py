@@ -10,6 +10,7 @@
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import socket
@@ -87,6 +88,7 @@ class Server:
         parts: Parts,
         apis: dict[int, Api],
         start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
+        listening: dict[str, socket.socket],
         *,
         zero_copy: bool = HAS_SENDFILE,
     ) -> None:
@@ -96,7 +98,8 @@ class Server:
         self.take_frame = self._dispatch.take
         self._zero_copy = zero_copy
         self._loop = asyncio.get_running_loop()
-        self._sockets: dict[socket.socket, str] = {}
+        #: The bound sockets, each with its listener's name.
+        self._sockets = {each: name for name, each in listening.items()}
         self._accepting = False
         self._stopped = False
         memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
@@ -112,15 +115,6 @@ class Server:
     def request_bytes_max(self) -> int:
         """How large a frame may be."""
         return self._parts.settings.number("socket.request.max.bytes")
-
-    def bind(self, addresses: list[Address]) -> dict[str, int]:
-        """Bind every listener; return the port of each. Nobody is let in before `accept`."""
-        ports = {}
-        for address in addresses:
-            listening = listen(address, self._parts.settings)
-            self._sockets[listening] = address.listener
-            ports[address.listener] = listening.getsockname()[1]
-        return ports
 
     def accept(self) -> None:
         """Let clients in, unless there are too many or it is over."""
@@ -216,6 +210,16 @@ class Server:
     def _per_address_max(self, host: str) -> int:
         settings = self._parts.settings
         return connection_limits(settings).get(host, settings.number("max.connections.per.ip"))
+
+
+def bind(addresses: list[Address], settings: BrokerSettings) -> dict[str, socket.socket]:
+    """Bind every listener, or none; return the sockets by listener. None is accepted from yet."""
+    with contextlib.ExitStack() as held:
+        listening = {
+            each.listener: held.enter_context(listen(each, settings)) for each in addresses
+        }
+        held.pop_all()
+        return listening
 
 
 def listen(address: Address, settings: BrokerSettings) -> socket.socket:
