@@ -1,6 +1,7 @@
 """Brokers started from the command line, as processes."""
 
 import os
+import select
 import signal
 import socket
 from pathlib import Path
@@ -134,3 +135,36 @@ def test_the_demo_brings_its_own_broker(strom):
     assert "A broker started in" in result.stdout
     assert "flugdaten-0/00000000000000000000.log" in result.stdout
     assert "strom up" in result.stdout
+
+
+def start_behind(process, config, log):
+    """Start a broker in the background; return what the command said and its exit code."""
+    started = process("broker", "start", "--daemon", "-c", str(config), "--log-file", str(log))
+    out, errors = started.communicate(timeout=STOP_SECONDS_MAX)
+    return started.returncode, out, errors
+
+
+def test_a_broker_goes_on_in_the_background(process, strom, tmp_path):
+    """BRK-20: the command returns once the broker serves, and says how to stop it."""
+    config, log = tmp_path / "server.properties", tmp_path / "broker.log"
+    config.write_text(f"log.dirs={tmp_path / 'data'}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    code, out, errors = start_behind(process, config, log)
+    assert code == 0, errors
+    bootstrap, pid = out.split()[1], int(out.split()[3].rstrip(","))
+    behind = os.pidfd_open(pid)
+    try:
+        assert strom("produce", "flugdaten", "Liftoff", "-b", bootstrap).exit_code == 0
+        os.kill(pid, signal.SIGTERM)
+        assert select.select([behind], [], [], STOP_SECONDS_MAX)[0], "it did not stop"
+    finally:
+        os.close(behind)
+    assert "Stopping" in log.read_text()
+
+
+def test_a_broker_that_cannot_start_in_the_background_says_where_to_look(process, tmp_path):
+    config, log = tmp_path / "server.properties", tmp_path / "broker.log"
+    config.write_text("num.partitions=many\n")
+    code, _, errors = start_behind(process, config, log)
+    assert code == 1
+    assert str(log) in errors
+    assert "num.partitions" in log.read_text()

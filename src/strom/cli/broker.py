@@ -1,5 +1,6 @@
 """`strom broker start`: a broker with the settings of a `server.properties` file."""
 
+from strom.cli.failure import Failure
 from strom.cli.lean import Command, Option, Values
 from strom.cli.properties_file import read_properties_file
 from strom.cli.up import announce, overrides
@@ -22,23 +23,63 @@ OPTIONS = (
         "Setting that goes before the file's; may be repeated.",
         "KEY=VALUE",
     ),
+    Option("daemon", ("--daemon", "-daemon"), bool, False, "Go on in the background (BRK-20)."),
+    Option(
+        "log_file",
+        ("--log-file",),
+        str,
+        "strom-broker.log",
+        "Where a broker in the background writes its log.",
+        "FILE",
+    ),
 )
 
 
 def start(values: Values) -> int:
-    """Run a broker until it is told to stop."""
+    """Run a broker until it is told to stop, here or in the background."""
     overridden = overrides(values["override"])
     settings = read_properties_file(str(values["config"]))
+    if values["daemon"]:
+        return start_in_background(values)
     from strom.broker.process import run
 
     return run({**settings, **overridden}, on_ready=announce)
 
 
+def start_in_background(values: Values) -> int:
+    """Start the same command without `--daemon`; return once it serves, or has failed to."""
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "strom", "broker", "start", "--config", str(values["config"])]
+    given = values["override"]
+    assert isinstance(given, list)
+    for each in given:
+        command += ["--override", each]
+    log_file = str(values["log_file"])
+    with open(log_file, "ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    with process.stdout as said:
+        ready = said.readline().decode().strip()
+    if not ready.startswith("ready"):
+        raise Failure(f"the broker did not start: see {log_file}")
+    print(f"{ready}\npid {process.pid}, log in {log_file}; kill {process.pid} stops it", flush=True)
+    return 0
+
+
 COMMAND = Command(
-    "Start a broker with the settings of a file, in the foreground.",
+    "Start a broker with the settings of a file, in the foreground or with --daemon behind it.",
     (
         "strom broker start --config server.properties",
         "strom broker start -c server.properties -o node.id=2 -o log.dirs=/data/2",
+        "strom broker start --daemon -c server.properties",
     ),
     OPTIONS,
     start,
