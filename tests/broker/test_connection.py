@@ -9,6 +9,7 @@ import pytest
 from strom.broker.connection import (
     RECEIVE_BYTES,
     RECEIVE_KEPT_BYTES_MAX,
+    REQUESTS_AT_ONCE,
     REQUESTS_MAX,
     UNSENT_BYTES_MAX,
     Connection,
@@ -261,6 +262,21 @@ def test_nothing_overtakes_a_request_whose_append_phase_waits():
             return held, server.frames
 
     assert asyncio.run(run()) == ([], [b"a"])
+
+
+def test_who_floods_does_not_keep_others_from_their_turn():
+    count = 1000
+
+    async def run():
+        async with connected(2, answer=lambda _: []) as (server, flooding, other):
+            await flooding.send(framed(b"a") * count)
+            await other.send(framed(b"b"))
+            await server.frames_taken(count + 1)
+            return server.frames
+
+    frames = asyncio.run(run())
+    assert len(frames) == count + 1
+    assert frames.index(b"b") <= 2 * REQUESTS_AT_ONCE
 
 
 # The end.

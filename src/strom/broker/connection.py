@@ -28,6 +28,8 @@ RECEIVE_BYTES = 1 << 16
 #: for requests is limited: then others may need it.
 RECEIVE_KEPT_BYTES_MAX = 2 << 20
 REQUESTS_MAX = 256
+#: How many requests of one client are served before others get their turn on the loop.
+REQUESTS_AT_ONCE = 64
 UNSENT_BYTES_MAX = 1 << 20
 SIZE_BYTES = 4
 
@@ -256,9 +258,11 @@ class Connection:
         """Serve complete frames while the client keeps within its bounds."""
         link, server = self.link, self._server
         assert link is not None
-        needed = 0
+        needed = taken = 0
         while self._end - self._start >= SIZE_BYTES and not self.closed:
-            if self._must_wait():
+            if taken == REQUESTS_AT_ONCE:
+                asyncio.get_running_loop().call_soon(self.resume)
+            if taken == REQUESTS_AT_ONCE or self._must_wait():
                 link.pause_reading()
                 return
             (size,) = INT32.unpack_from(self._buffer, self._start)
@@ -272,6 +276,7 @@ class Connection:
             frame = self._view[self._start + SIZE_BYTES : frame_end]
             self._start = frame_end
             server.take_frame(frame, self)
+            taken += 1
         if self.closed:
             return
         if self._make_room(needed):
@@ -280,7 +285,7 @@ class Connection:
             link.pause_reading()
 
     def resume(self) -> None:
-        """Go on after a wait for memory."""
+        """Go on after a wait for memory, or for others to have their turn."""
         if not self.closed:
             self._serve()
 
