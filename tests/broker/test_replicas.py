@@ -1,4 +1,4 @@
-"""Checkpoints of a directory: one writer at a time, and never older offsets over newer ones."""
+"""What becomes of partitions when their disk fails, and of checkpoints that many want to write."""
 
 import asyncio
 from uuid import UUID
@@ -9,7 +9,12 @@ from strom.broker.host import Host
 from strom.broker.replicas import Replicas
 from strom.log.checkpoints import LOG_START
 from strom.log.directory import LogDirectory, Meta
+from strom.metadata.delta import advance
+from strom.metadata.image import Image
+from strom.metadata.records import PartitionChange, PartitionCreated, RemoveTopic, TopicCreated
+from strom.metadata.settings.values import BrokerSettings
 from strom.testing.disk import FakeDisk
+from strom.wire.errors import ErrorCode, KafkaError
 
 
 @pytest.fixture
@@ -52,3 +57,70 @@ def test_an_error_of_the_disk_takes_the_directory_out_of_use_and_ends_the_turn(d
 
     asyncio.run(run())
     assert directory.failed is not None
+
+
+# A disk that fails in the midst of it.
+
+TOPIC_ID = UUID(int=7)
+OTHER_NODE = 2
+
+
+def a_topic(partitions, leader=1):
+    yield TopicCreated(name="t", topic_id=TOPIC_ID)
+    for index in range(partitions):
+        yield PartitionCreated(
+            partition_id=index,
+            topic_id=TOPIC_ID,
+            replicas=(1, OTHER_NODE),
+            isr=(leader,),
+            leader=leader,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=(UUID(int=9), UUID(int=10)),
+        )
+
+
+class Following:
+    """Replicas that are brought what the records say."""
+
+    def __init__(self, directory):
+        self.disk = directory.disk
+        self.removals = []
+        self.replicas = Replicas(Host(disk=self.disk), 1, [directory], self.remove)
+        self.image = Image()
+
+    def remove(self, work):
+        work.close()
+        self.removals.append(work)
+
+    def take(self, *records):
+        delta = advance(self.image, records)
+        self.image = delta.after
+        asyncio.run(self.replicas.follow(self.image, delta, BrokerSettings()))
+
+    def error_of(self, index):
+        with pytest.raises(KafkaError) as raised:
+            self.replicas.leader_of("t", index)
+        return raised.value.code
+
+
+def test_a_disk_that_fails_while_a_topic_is_deleted_takes_the_rest_of_it_along(directory):
+    following = Following(directory)
+    following.take(*a_topic(partitions=3))
+    assert following.replicas.leader_of("t", 2)
+    following.disk.fail_next("rename")
+    following.take(RemoveTopic(topic_id=TOPIC_ID))
+    assert directory.failed is not None
+    assert {following.error_of(index) for index in range(3)} == {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+    assert following.removals == []
+
+
+def test_who_cannot_write_down_that_it_leads_does_not(directory):
+    following = Following(directory)
+    following.take(*a_topic(partitions=1, leader=OTHER_NODE))
+    following.disk.fail_next("rename")
+    following.take(PartitionChange(topic_id=TOPIC_ID, partition_id=0, leader=1, isr=(1,)))
+    assert directory.failed is not None
+    assert following.error_of(0) is ErrorCode.KAFKA_STORAGE_ERROR

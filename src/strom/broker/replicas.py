@@ -288,11 +288,15 @@ class Replicas:
     def _assume_role(
         self, partition: Partition, state: cluster.Partition, high_watermark: int
     ) -> None:
-        if state.leader == self._node_id:
-            partition.lead(state.leader_epoch, state.isr, high_watermark)
-        else:
-            partition.resign()
         partition.leader_id = state.leader
+        if state.leader != self._node_id:
+            partition.resign()
+            return
+        try:
+            partition.lead(state.leader_epoch, state.isr, high_watermark)
+        except OSError as error:
+            # A leader writes down its epoch first.
+            self.fail(self.directory_of(partition), error)
 
     async def _create_all(
         self,
@@ -353,7 +357,11 @@ class Replicas:
     async def _drop_all(self, names: Iterable[TopicPartition], settings: BrokerSettings) -> None:
         removed: list[str] = []
         for number, (topic, index) in enumerate(names, 1):
-            partition = self._partitions[topic].pop(index)
+            partition = self._partitions.get(topic, {}).pop(index, None)
+            if partition is None:
+                # Its directory has failed meanwhile, perhaps over one of the others.
+                self._offline.discard((topic, index))
+                continue
             if not self._partitions[topic]:
                 del self._partitions[topic]
             directory = self._places.pop((topic, index))
