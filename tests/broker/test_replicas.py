@@ -124,3 +124,54 @@ def test_who_cannot_write_down_that_it_leads_does_not(directory):
     following.take(PartitionChange(topic_id=TOPIC_ID, partition_id=0, leader=1, isr=(1,)))
     assert directory.failed is not None
     assert following.error_of(0) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class Unreadable(FakeDisk):
+    """A disk of whose directories one cannot be read from some time on."""
+
+    broken = None
+
+    def scan(self, path):
+        if self.broken and path.startswith(self.broken):
+            raise OSError(5, "Input/output error", path)
+        return super().scan(path)
+
+
+def test_a_directory_that_cannot_be_read_at_the_start_takes_only_its_partitions_along():
+    disk = Unreadable()
+    directories = []
+    for number, path in enumerate(("/one", "/two"), 1):
+        LogDirectory.format(disk, path, Meta(1, "cluster", UUID(int=number)))
+        directories.append(LogDirectory.open(disk, path))
+    image = Image()
+    for record in (
+        TopicCreated(name="t", topic_id=TOPIC_ID),
+        *(
+            PartitionCreated(
+                partition_id=index,
+                topic_id=TOPIC_ID,
+                replicas=(1,),
+                isr=(1,),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=(UUID(int=index + 1),),
+            )
+            for index in range(2)
+        ),
+    ):
+        image = advance(image, [record]).after
+
+    async def load():
+        replicas = Replicas(Host(disk=disk), 1, directories, None)
+        await replicas.load(image, BrokerSettings())
+        return replicas
+
+    asyncio.run(load())
+    disk.broken = "/two/t-1"
+    replicas = asyncio.run(load())
+    assert replicas.leader_of("t", 0)
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        replicas.leader_of("t", 1)
+    assert replicas.online_directories == directories[:1]
+    assert replicas.news.is_set()

@@ -11,6 +11,7 @@ maps below change on the loop only.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
@@ -138,9 +139,12 @@ class Replicas:
     async def load(self, image: Image, settings: BrokerSettings) -> None:
         """Open the logs on disk that the image knows; recover those that need it."""
         # The broker may have been stopped before their time was up.
-        deleted = [path for each in self.online_directories for path in each.list_deleted()]
-        self._remove_directories_later(deleted, settings)
+        for directory in self.online_directories:
+            with noting_failure(directory):
+                self._remove_directories_later(directory.list_deleted(), settings)
         opened = await self._host.offload(lambda: self._open_all(image, settings))
+        if not self._is_complete():
+            self.news.set()
         for each in opened:
             self._take(each, image, settings)
         missing = [
@@ -153,26 +157,42 @@ class Replicas:
 
     def _open_all(self, image: Image, settings: BrokerSettings) -> list[Opened]:
         """Open everything, in a thread: nobody else uses these logs yet."""
-        opened: dict[TopicPartition, list[Opened]] = {}
-        held = [(each, self._find(each, image)) for each in self.online_directories]
+        held: list[tuple[LogDirectory, list[FoundPartition]]] = []
+        for directory in self.online_directories:
+            with noting_failure(directory):
+                held.append((directory, self._find(directory, image)))
         current = {name_of(each) for _, found in held for each in found if not each.is_future}
+        opened: dict[TopicPartition, list[Opened]] = {}
         for directory, found in held:
-            noted = Noted(
-                directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
-            )
-            for each in found:
-                name = name_of(each)
-                if each.is_future and (name in current or not self._is_complete()):
-                    self.futures.append((each, directory))
-                    continue
-                place = self._promoted(directory, each)
-                config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic)))
-                topic_id = image.topics_by_name[each.topic].id
-                opened_log = self._open(place, config, noted, was_clean=directory.was_clean)
-                opened.setdefault(name, []).append(
-                    Opened(directory, opened_log, topic_id, noted.high_watermarks.get(name, 0))
-                )
+            with noting_failure(directory):
+                for each in self._open_found(directory, found, current, image, settings):
+                    opened.setdefault(each.log.name, []).append(each)
         return [self._longest(each) for each in opened.values()]
+
+    def _open_found(
+        self,
+        directory: LogDirectory,
+        found: list[FoundPartition],
+        current: set[TopicPartition],
+        image: Image,
+        settings: BrokerSettings,
+    ) -> list[Opened]:
+        """Open the logs of one directory, all or none; leave copies that are not finished."""
+        noted = Noted(
+            directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
+        )
+        opened = []
+        for each in found:
+            name = name_of(each)
+            if each.is_future and (name in current or not self._is_complete()):
+                self.futures.append((each, directory))
+                continue
+            place = self._promoted(directory, each)
+            config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic)))
+            topic_id = image.topics_by_name[each.topic].id
+            log = self._open(place, config, noted, was_clean=directory.was_clean)
+            opened.append(Opened(directory, log, topic_id, noted.high_watermarks.get(name, 0)))
+        return opened
 
     def _find(self, directory: LogDirectory, image: Image) -> list[FoundPartition]:
         """Return the partitions in a directory that are ours; put the others aside."""
@@ -445,6 +465,16 @@ class Replicas:
         finally:
             del self._writing[directory.path]
             writing.set_result(None)
+
+
+@contextlib.contextmanager
+def noting_failure(directory: LogDirectory) -> Iterator[None]:
+    """Take a directory out of use that fails before there are any partitions of it."""
+    try:
+        yield
+    except OSError as error:
+        directory.failed = error
+        log.exception("The log directory %s failed", directory.path)
 
 
 def gather(
