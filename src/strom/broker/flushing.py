@@ -48,7 +48,10 @@ class Flushing:
     async def flush(self, partition: Partition) -> None:
         """Make what the partition has durable; those who ask meanwhile share one sync."""
         wanted = partition.log.end_offset
-        while partition.log.recovery_point < wanted and partition.log.failed is None:
+        while (log := partition.log).failed is None and (
+            # What was cut off meanwhile will never be on the disk.
+            log.recovery_point < min(wanted, log.end_offset)
+        ):
             if partition.flushing is not None:
                 await asyncio.shield(partition.flushing)
                 continue
