@@ -1,0 +1,109 @@
+"""The publisher: image first, then settings, then replicas, then who waits for it."""
+
+import asyncio
+from types import SimpleNamespace
+from uuid import UUID
+
+from strom.broker.publisher import Publisher
+from strom.broker.quorum import Committed
+from strom.metadata.image import Image
+from strom.metadata.records import BROKER_RESOURCE, Config, TopicCreated
+from strom.metadata.settings.values import BrokerSettings
+
+NAME = "log.retention.ms"
+
+
+class Replicas:
+    """Takes its time to follow, and keeps what it was told."""
+
+    def __init__(self):
+        self.followed = []
+        self.reconfigured = []
+        self.may_follow = asyncio.Event()
+        self.may_follow.set()
+
+    async def follow(self, image, delta, settings):
+        await self.may_follow.wait()
+        self.followed.append((image.end_offset, sorted(image.topics_by_name)))
+
+    def reconfigure(self, image, settings):
+        self.reconfigured.append(settings[NAME])
+
+
+def publishing(scenario):
+    async def run():
+        quorum = SimpleNamespace(end_offset=0)
+        parts = SimpleNamespace(
+            node_id=1, image=Image(), settings=BrokerSettings(), replicas=Replicas()
+        )
+        publisher = Publisher(quorum, SimpleNamespace(settings=None))
+        return await scenario(publisher, quorum, parts)
+
+    return asyncio.run(run())
+
+
+def topic(number):
+    return TopicCreated(name=f"t{number}", topic_id=UUID(int=number))
+
+
+def test_many_commits_are_one_step_for_those_who_follow():
+    async def scenario(publisher, quorum, parts):
+        await publisher.publish(
+            parts, [Committed((topic(1),), 5, 2), Committed((topic(2), topic(3)), 7, 2)]
+        )
+        return parts.image.end_offset, parts.replicas.followed
+
+    assert publishing(scenario) == (7, [(7, ["t1", "t2", "t3"])])
+
+
+def test_who_waits_is_told_when_all_act_on_what_was_decided_and_not_before():
+    async def scenario(publisher, quorum, parts):
+        parts.replicas.may_follow.clear()
+        quorum.end_offset = 5
+        async with asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(publisher.wait_published())
+            await asyncio.sleep(0)
+            quorum.end_offset = 9
+            second = tasks.create_task(publisher.wait_published())
+            step = tasks.create_task(publisher.publish(parts, [Committed((topic(1),), 5, 2)]))
+            await asyncio.sleep(0)
+            before = first.done()
+            parts.replicas.may_follow.set()
+            await first
+            between = step.done(), second.done()
+            await publisher.publish(parts, [Committed((topic(2),), 9, 2)])
+        await publisher.wait_published()
+        return before, between
+
+    assert publishing(scenario) == (False, (True, False))
+
+
+def test_who_gave_up_waiting_keeps_nobody_else_from_being_told():
+    async def scenario(publisher, quorum, parts):
+        quorum.end_offset = 5
+        async with asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(publisher.wait_published())
+            stays = tasks.create_task(publisher.wait_published())
+            await asyncio.sleep(0)
+            gone.cancel()
+            await publisher.publish(parts, [Committed((topic(1),), 5, 2)])
+            await stays
+        return gone.cancelled()
+
+    assert publishing(scenario)
+
+
+def test_the_brokers_own_settings_are_followed_and_others_are_not():
+    def change(resource):
+        return Config(
+            resource_type=BROKER_RESOURCE, resource_name=resource, name=NAME, value="1234"
+        )
+
+    async def scenario(publisher, quorum, parts):
+        for number, resource in enumerate(("2", "1", ""), 1):
+            await publisher.publish(parts, [Committed((change(resource),), number, 2)])
+        return len(parts.replicas.followed), parts.replicas.reconfigured
+
+    followed, reconfigured = publishing(scenario)
+    assert followed == 3
+    assert reconfigured == [1234]
