@@ -51,7 +51,8 @@ def test_everything_else_is_left_to_typer(words):
 
 def test_a_file_is_needed_to_start_with_one():
     assert parse(broker.OPTIONS, []) is None
-    assert parse(broker.OPTIONS, ["--config", "f"]) == {"config": "f", "override": []}
+    parsed = parse(broker.OPTIONS, ["--config", "f"])
+    assert (parsed["config"], parsed["override"], parsed["daemon"]) == ("f", [], False)
 
 
 def test_two_runs_do_not_share_their_lists():

@@ -17,8 +17,6 @@ from strom.replication.partition import Partition
 
 log = logging.getLogger("strom.housekeeping")
 
-#: Kafka waits so long before the first round of retention and of flushes.
-FIRST_ROUND_MS = 30_000
 CLIENTS_CHECK_MS = 1_000
 #: How often the loop is asked how late it is; what it cannot see is shorter than this.
 STALL_CHECK_SECONDS = 0.05
@@ -42,21 +40,22 @@ class Housekeeping:
     def start(self, start_task: Callable[[Coroutine[None, None, None]], object]) -> None:
         """Begin all chores."""
         settings = self._parts.settings
+        first_ms = settings.number("log.initial.task.delay.ms")
         chores: list[tuple[str, int, Chore]] = [
-            ("log.retention.check.interval.ms", FIRST_ROUND_MS, self.retain),
+            ("log.retention.check.interval.ms", first_ms, self.retain),
             ("replica.high.watermark.checkpoint.interval.ms", 0, self.note_high_watermarks),
-            ("log.flush.offset.checkpoint.interval.ms", FIRST_ROUND_MS, self.note_recovery_points),
+            ("log.flush.offset.checkpoint.interval.ms", first_ms, self.note_recovery_points),
             (
                 "log.flush.start.offset.checkpoint.interval.ms",
-                FIRST_ROUND_MS,
+                first_ms,
                 self.note_start_offsets,
             ),
-            ("log.flush.scheduler.interval.ms", FIRST_ROUND_MS, self.flush),
-            ("producer.id.expiration.check.interval.ms", FIRST_ROUND_MS, self.expire_producers),
+            ("log.flush.scheduler.interval.ms", first_ms, self.flush),
+            ("producer.id.expiration.check.interval.ms", first_ms, self.expire_producers),
         ]
-        for name, first_ms, chore in chores:
+        for name, delay_ms, chore in chores:
             if settings.number(name) <= INTERVAL_MS_MAX:
-                start_task(self._repeat(name, first_ms, chore))
+                start_task(self._repeat(name, delay_ms, chore))
         start_task(self._look_after_clients())
         start_task(self._watch_loop())
 
@@ -65,11 +64,11 @@ class Housekeeping:
         for turn in self._turns:
             await turn.acquire()
 
-    async def _repeat(self, name: str, first_ms: int, chore: Chore) -> None:
+    async def _repeat(self, name: str, delay_ms: int, chore: Chore) -> None:
         """Do a chore until `stop`, at the interval that the setting has by then."""
         turn = asyncio.Lock()
         self._turns.append(turn)
-        wait_ms = min(first_ms, self._parts.settings.number(name)) or self._interval_ms(name)
+        wait_ms = delay_ms or self._interval_ms(name)
         while True:
             await asyncio.sleep(wait_ms / 1000)
             async with turn:

@@ -117,6 +117,8 @@ class LocalBroker:
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
+            # A test that shortens the interval of a chore wants to see the chore soon.
+            "log.initial.task.delay.ms": "0",
             **self._settings,
         }
         try:

@@ -30,7 +30,7 @@ from strom.metadata.settings.definition import (
     USED,
     Setting,
 )
-from strom.metadata.settings.reasons import CLEANER, INNER, OFFLINE, ONE_AT_A_TIME
+from strom.metadata.settings.reasons import CLEANER, OFFLINE, ONE_AT_A_TIME
 
 SETTINGS: Final = (
     Setting("log.dir", LIST, ("/tmp/kafka-logs",), FILLED_LIST, HIGH, READ_ONLY, USED).says(
@@ -75,7 +75,7 @@ SETTINGS: Final = (
     Setting(
         "log.retention.check.interval.ms", LONG, 300_000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("How often segments are checked for having outlived their retention."),
-    Setting("log.initial.task.delay.ms", LONG, 30_000, AT_LEAST_0, LOW, READ_ONLY, INNER).says(
+    Setting("log.initial.task.delay.ms", LONG, 30_000, AT_LEAST_0, LOW, READ_ONLY, USED).says(
         "How long after the start the regular log work first runs."
     ),
     Setting("log.segment.delete.delay.ms", LONG, 60_000, AT_LEAST_0, HIGH, CLUSTER_WIDE, USED).says(
