@@ -4,6 +4,8 @@ import datetime
 from pathlib import Path
 from statistics import median
 
+from bench.cases import CASES
+
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -48,7 +50,7 @@ Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user
 
 {versions}
 
-**{met} of {total} bars met.**
+**{met} of {total} bars met** ({cases} of the bench's {all_cases} cases were run).
 
 ![ratios](benchmarks.svg)
 
@@ -69,6 +71,8 @@ def write(cases, measured, versions, rounds):
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
         total=len(rows),
+        cases=len(cases),
+        all_cases=len(CASES),
     )
     for group in dict.fromkeys(case.group for case in cases):
         lines = "\n".join(row.line() for row in rows if row.case.group == group)
