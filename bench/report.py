@@ -44,9 +44,9 @@ HEAD = """\
 Written by `make bench`; do not edit. Both brokers are loaded in turn, case by case, on the same
 machine and disk with their defaults; rounds: {rounds}, alternating which goes first. A cell is the
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
-librdkafka
-(`bench/load.py`) and from Kafka's producer-perf-test; its consumer-perf-test joins a group, which
-Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user and system.
+librdkafka (`bench/load.py`) and from Kafka's producer-perf-test; its consumer-perf-test joins a
+group, which Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user and
+system.
 
 {versions}
 

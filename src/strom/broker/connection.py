@@ -94,7 +94,6 @@ class Connection:
         "active_ms",
         "address",
         "came_to",
-        "client_id",
         "client_software",
         "closed",
         "link",
@@ -125,7 +124,6 @@ class Connection:
         self.address = address
         #: The address of ours that the client connected to.
         self.came_to = came_to
-        self.client_id = ""
         self.client_software = ("unknown", "unknown")
         self.active_ms = server.now_ms()
         self.closed = False

@@ -23,12 +23,11 @@ class Gauge(NamedTuple):
 class RequestCount:
     """How often one API was used, and how long its requests took altogether."""
 
-    __slots__ = ("count", "longest_ns", "total_ns")
+    __slots__ = ("count", "total_ns")
 
     def __init__(self) -> None:
         self.count = 0
         self.total_ns = 0
-        self.longest_ns = 0
 
 
 class Metrics:
@@ -70,7 +69,6 @@ class Metrics:
             count = self._requests[api] = RequestCount()
         count.count += 1
         count.total_ns += elapsed_ns
-        count.longest_ns = max(count.longest_ns, elapsed_ns)
 
     def add_gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """Show a number that somebody else keeps."""

@@ -89,15 +89,20 @@ def append_topic(
     request: ProduceRequest, topic: ProduceTopic, context: Context, receipts: list[Receipt]
 ) -> ProduceTopicResponse:
     """Append a topic's batches; note those that may have to be waited for."""
-    name = topic.name
-    if name is None and topic.topic_id is not None:
-        name = context.topic_name(topic.topic_id)
+    name = name_of(topic, context)
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
         partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
         return ProduceTopicResponse(name, topic.topic_id, partitions)
     partitions = [append(name, each, request.acks, context, receipts) for each in topic.partitions]
     return ProduceTopicResponse(name, topic.topic_id, partitions)
+
+
+def name_of(topic: ProduceTopic, context: Context) -> str | None:
+    """Return the topic's name, also of one that is named by its id; None if there is none."""
+    if topic.topic_id is None:
+        return topic.name
+    return context.topic_name(topic.topic_id)
 
 
 def append(
@@ -239,9 +244,7 @@ def with_failed(
 
 def must_recompress(topic: ProduceTopic, context: Context) -> bool:
     """Whether the topic's own compression differs from that of a batch for it."""
-    name = topic.name
-    if name is None and topic.topic_id is not None:
-        name = context.topic_name(topic.topic_id)
+    name = name_of(topic, context)
     for index, records in topic.partitions:
         partition = context.replicas.find(name, index)
         if partition is not None and records and partition.log.needs_recompression(records):
@@ -268,9 +271,7 @@ async def recompress_and_append(request: ProduceRequest, context: Context) -> Re
     refused: dict[tuple[str, int], KafkaError] = {}
     topics = []
     for topic in request.topics:
-        name = topic.name
-        if name is None and topic.topic_id is not None:
-            name = context.topic_name(topic.topic_id)
+        name = name_of(topic, context)
         partitions = [await recompressed(name, each, context, refused) for each in topic.partitions]
         topics.append(topic._replace(partitions=partitions))
     reply = append_all(request._replace(topics=topics), context)
