@@ -6,20 +6,15 @@
 A log directory that fails takes its own partitions offline and no others. They stay known, so
 that clients hear KAFKA_STORAGE_ERROR instead of "unknown".
 
-Opening what is on disk, which may mean recovery, runs in a thread before anybody is served. The
-maps below change on the loop only.
+What is on disk is opened by `loading`, in a thread. The maps below change on the loop only.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from dataclasses import replace
-from typing import NamedTuple
-from uuid import UUID
 
 from strom.broker.host import Host
-from strom.log.config import LogConfig
+from strom.broker.loading import Loading, Opened, noting_failure
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.files import OpenFiles
 from strom.log.log import Log
@@ -28,7 +23,6 @@ from strom.metadata.delta import Delta
 from strom.metadata.image import Image
 from strom.metadata.records import TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
-from strom.replication.mover import longest
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -39,23 +33,6 @@ log = logging.getLogger("strom.replicas")
 LOGS_AT_ONCE = 4
 
 TopicPartition = tuple[str, int]
-
-
-class Opened(NamedTuple):
-    """A log that was found on disk, and the high watermark that was noted for it."""
-
-    directory: LogDirectory
-    log: Log
-    topic_id: UUID
-    high_watermark: int
-
-
-class Noted(NamedTuple):
-    """What the checkpoints of a directory say of its logs; read once, for thousands of them."""
-
-    recovery_points: dict[TopicPartition, int]
-    start_offsets: dict[TopicPartition, int]
-    high_watermarks: dict[TopicPartition, int]
 
 
 class Replicas:
@@ -142,8 +119,10 @@ class Replicas:
         for directory in self.online_directories:
             with noting_failure(directory):
                 self._remove_directories_later(directory.list_deleted(), settings)
-        opened = await self._host.offload(lambda: self._open_all(image, settings))
-        if not self._is_complete():
+        found = Loading(self._host, self.files, self._node_id, self.directories, image, settings)
+        opened = await self._host.offload(found.open_all)
+        self.futures = found.futures
+        if len(self.online_directories) < len(self.directories):
             self.news.set()
         for each in opened:
             self._take(each, image, settings)
@@ -154,109 +133,6 @@ class Replicas:
             if self._node_id in state.replicas and self.find(topic.name, index) is None
         ]
         await self._create_all(missing, image, settings)
-
-    def _open_all(self, image: Image, settings: BrokerSettings) -> list[Opened]:
-        """Open everything, in a thread: nobody else uses these logs yet."""
-        held: list[tuple[LogDirectory, list[FoundPartition]]] = []
-        for directory in self.online_directories:
-            with noting_failure(directory):
-                held.append((directory, self._find(directory, image)))
-        current = {name_of(each) for _, found in held for each in found if not each.is_future}
-        opened: dict[TopicPartition, list[Opened]] = {}
-        for directory, found in held:
-            with noting_failure(directory):
-                for each in self._open_found(directory, found, current, image, settings):
-                    opened.setdefault(each.log.name, []).append(each)
-        return [self._longest(each) for each in opened.values()]
-
-    def _open_found(
-        self,
-        directory: LogDirectory,
-        found: list[FoundPartition],
-        current: set[TopicPartition],
-        image: Image,
-        settings: BrokerSettings,
-    ) -> list[Opened]:
-        """Open the logs of one directory, all or none; leave copies that are not finished."""
-        noted = Noted(
-            directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
-        )
-        opened = []
-        for each in found:
-            name = name_of(each)
-            if each.is_future and (name in current or not self._is_complete()):
-                self.futures.append((each, directory))
-                continue
-            place = self._promoted(directory, each)
-            config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic)))
-            topic_id = image.topics_by_name[each.topic].id
-            log = self._open(place, config, noted, was_clean=directory.was_clean)
-            opened.append(Opened(directory, log, topic_id, noted.high_watermarks.get(name, 0)))
-        return opened
-
-    def _find(self, directory: LogDirectory, image: Image) -> list[FoundPartition]:
-        """Return the partitions in a directory that are ours; put the others aside."""
-        ours = []
-        for found in directory.list_partitions():
-            if self._is_ours(found, image):
-                ours.append(found)
-            else:
-                self._set_aside(directory, found)
-        return ours
-
-    def _is_complete(self) -> bool:
-        return len(self.online_directories) == len(self.directories)
-
-    def _promoted(self, directory: LogDirectory, found: FoundPartition) -> FoundPartition:
-        """Let a copy be the partition if there is nothing else left of it."""
-        if not found.is_future:
-            return found
-        path = directory.partition_path(found.topic, found.index)
-        self._host.disk.rename(found.directory, path)
-        return replace(found, directory=path, is_future=False)
-
-    def _open(
-        self, found: FoundPartition, config: LogConfig, noted: Noted, *, was_clean: bool
-    ) -> Log:
-        name = name_of(found)
-        opened = Log.open(
-            self.files,
-            found.directory,
-            config,
-            name=name,
-            clean=was_clean and name in noted.recovery_points,
-            recovery_point=noted.recovery_points.get(name, 0),
-            start_offset=noted.start_offsets.get(name, 0),
-            now_ms=self._host.now_ms(),
-        )
-        if opened.cut_bytes:
-            log.warning("Cut %d bytes off %s-%d", opened.cut_bytes, *name)
-        return opened
-
-    def _longest(self, opened: list[Opened]) -> Opened:
-        """Keep one of the logs that a move left under one name when the broker went down."""
-        if len(opened) == 1:
-            return opened[0]
-        kept = longest([each.log for each in opened])
-        for each in opened:
-            if each.log is not kept:
-                path = each.directory.deleted_path(*each.log.name, self._host.new_id().hex)
-                log.warning("%s was being moved: %s is kept", each.log.directory, kept.directory)
-                each.log.abandon(path)
-        return next(each for each in opened if each.log is kept)
-
-    def _is_ours(self, found: FoundPartition, image: Image) -> bool:
-        topic = image.topics_by_name.get(found.topic)
-        if topic is None or found.topic_id not in (None, topic.id):
-            return False
-        state = topic.partitions.get(found.index)
-        return state is not None and self._node_id in state.replicas
-
-    def _set_aside(self, directory: LogDirectory, found: FoundPartition) -> None:
-        """Rename what the cluster does not know. It stays: the error may be the metadata's."""
-        path = directory.stray_path(found.topic, found.index, self._host.new_id().hex)
-        log.warning("%s-%d is not in the metadata: put aside as %s", found.topic, found.index, path)
-        self._host.disk.rename(found.directory, path)
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
         topic, index = opened.log.name
@@ -467,16 +343,6 @@ class Replicas:
             writing.set_result(None)
 
 
-@contextlib.contextmanager
-def noting_failure(directory: LogDirectory) -> Iterator[None]:
-    """Take a directory out of use that fails before there are any partitions of it."""
-    try:
-        yield
-    except OSError as error:
-        directory.failed = error
-        log.exception("The log directory %s failed", directory.path)
-
-
 def gather(
     partitions: list[Partition], offset_of: Callable[[Partition], int | None]
 ) -> dict[TopicPartition, int]:
@@ -492,8 +358,3 @@ def start_offset_of(partition: Partition) -> int | None:
     """Return the start offset if the first segment's name does not tell it."""
     first = partition.log.segments[0].base_offset
     return partition.log.start_offset if partition.log.start_offset > first else None
-
-
-def name_of(found: FoundPartition) -> TopicPartition:
-    """Return which partition a directory holds."""
-    return found.topic, found.index
