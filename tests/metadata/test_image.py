@@ -58,6 +58,13 @@ def test_a_topic_is_found_by_name_and_by_id():
     assert sorted(image.topics_by_name["t"].partitions) == [0, 1, 2]
 
 
+def test_partitions_that_are_alike_are_one_value_in_every_image():
+    controllers, published = image_of(*new_topic(partitions=3)), image_of(*new_topic(partitions=3))
+    first = controllers.topics_by_name["t"].partitions[0]
+    for image in controllers, published:
+        assert all(each is first for each in image.topics_by_name["t"].partitions.values())
+
+
 def test_naming_a_leader_raises_the_leader_epoch_also_for_the_same_one():
     image = image_of(*new_topic(), change(leader=2), change(leader=2), change(isr=(2,)))
     partition = image.partition("t", 0)

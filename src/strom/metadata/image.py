@@ -2,13 +2,15 @@
 
 `applied` gives the image that a record leads to. It shares all that the record does not touch
 with the one before (immutable maps), so a change among 10,000 partitions costs microseconds, and
-whoever holds an image may keep it.
+whoever holds an image may keep it. Partitions that are alike share one value, in all images:
+a cluster has many partitions, but few different sets of replicas.
 
 A metadata transaction (Begin … End) needs no undo: the image from before its Begin is kept, and
 an Abort goes back to it.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,6 +20,9 @@ from strom.metadata import kept, records
 from strom.metadata.records import Endpoint, Record, SupportedFeature
 
 METADATA_VERSION = "metadata.version"
+
+#: How many values of partitions are remembered to be shared; those before stay as they are.
+SHARED_MAX = 4096
 
 #: A resource that has configs: its type (Kafka's number) and its name.
 Resource = tuple[int, str]
@@ -43,6 +48,12 @@ class Partition(NamedTuple):
         if broker_id not in self.replicas:
             return None
         return self.directories[self.replicas.index(broker_id)]
+
+
+@lru_cache(SHARED_MAX)
+def shared(partition: Partition) -> Partition:
+    """Return an equal value that others have already, if there is one."""
+    return partition
 
 
 class Topic(NamedTuple):
@@ -157,7 +168,8 @@ def _create_partition(image: Image, record: records.PartitionCreated) -> Image:
 
 
 def _with_partition(image: Image, topic: Topic, index: int, partition: Partition) -> Image:
-    return _with_topic(image, topic._replace(partitions=topic.partitions.set(index, partition)))
+    partitions = topic.partitions.set(index, shared(partition))
+    return _with_topic(image, topic._replace(partitions=partitions))
 
 
 def _change_partition(image: Image, record: records.PartitionChange) -> Image:
