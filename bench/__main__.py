@@ -6,11 +6,13 @@ python -m bench --cases 'throughput: 1 KB' --rounds 1 --quick
 """
 
 import argparse
+import fcntl
 import itertools
 import json
 import re
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import report
@@ -36,7 +38,8 @@ def main():
             say(f"round {number + 1}/{options.rounds}, {group}")
             # Whoever goes first finds the machine as the other left it; take turns at that.
             turns = SIDES if number % 2 == 0 else SIDES[::-1]
-            run_group([make() for make in turns], group, list(cases), effort, measured)
+            sides = [make() for make in turns]
+            run_group(sides, group, list(cases), effort, measured, options.lock)
         # After each round, so that a run that is cut off has something to show.
         keep(measured)
         rows = report.write(chosen, measured, versions(), number + 1)
@@ -50,10 +53,11 @@ def read_options():
     parser.add_argument("--cases", default="", help="regular expression over 'group: name'")
     parser.add_argument("--quick", action="store_true", help="short loads, to try the bench")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
+    parser.add_argument("--lock", help="a file to lock around each case, as other heavy work does")
     return parser.parse_args()
 
 
-def run_group(sides, group, cases, effort, measured):
+def run_group(sides, group, cases, effort, measured, lock):
     """Run the cases of one group against fresh brokers, in turn: one works, the other idles.
 
     The machine changes over minutes (its page cache, its host), so the two runs of a case are
@@ -62,17 +66,35 @@ def run_group(sides, group, cases, effort, measured):
     try:
         if group not in SELF_STARTED:
             for side in sides:
-                side.start()
-                warm_up(side, effort)
-        for case, side in itertools.product(cases, sides):
-            begin = time.monotonic()
-            numbers = case.run(side, effort)
-            measured[case.name][side.name].append(numbers)
-            told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
-            say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s)")
+                with alone(lock):
+                    side.start()
+                    warm_up(side, effort)
+        for case in cases:
+            with alone(lock):
+                for side in sides:
+                    run_case(case, side, effort, measured)
     finally:
         for side in sides:
             side.remove()
+
+
+def run_case(case, side, effort, measured):
+    begin = time.monotonic()
+    numbers = case.run(side, effort)
+    measured[case.name][side.name].append(numbers)
+    told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
+    say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s)")
+
+
+@contextmanager
+def alone(lock):
+    """Hold the lock, if there is one, so that what else takes it does not run meanwhile."""
+    if lock is None:
+        yield
+        return
+    with open(lock, "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 def keep(measured):

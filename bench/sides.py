@@ -13,7 +13,7 @@ import confluent_kafka
 from tests import nodes
 
 ROOT = Path(__file__).parent.parent
-BUILD = ROOT / "build"
+BUILD = ROOT / ".setup"
 VENV = BUILD / "bench-venv"
 STOP_SECONDS = 60
 
