@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from types import CoroutineType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from strom.broker.connection import Connection, Slot
@@ -142,7 +142,7 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - a fault in one request must not end the others
             self._fail(call, error)
             return
-        if type(reply) is CoroutineType:
+        if isinstance(reply, Coroutine):
             call.slot.task = self._start_task(self._finish(call, reply))
         elif type(reply) is Ordered:
             call.connection.block()
