@@ -130,7 +130,8 @@ def test_retention_leaves_the_files_of_a_namesake_alone(place):
             looked_at.append(partition)
             return replicas.holds(partition)
 
-    parts = SimpleNamespace(replicas=Turning(), host=SimpleNamespace(now_ms=lambda: 10**15))
+    host = SimpleNamespace(now_ms=lambda: 10**15, offload=None)
+    parts = SimpleNamespace(replicas=Turning(), host=host)
     before = directory.disk.scan("/data/t-0")
     asyncio.run(Housekeeping(parts, None).retain())
     assert looked_at == [deleted]

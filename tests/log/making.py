@@ -2,11 +2,13 @@
 
 from random import Random
 
+from strom.log.cold import patiently
 from strom.log.config import LogConfig
 from strom.log.disk import Disk
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.log.producers import Origin
+from strom.log.times import FirstAt, Latest
 from strom.records.batch import TRANSACTIONAL_FLAG
 from strom.records.control import ControlType, write_marker
 from strom.records.record import NO_PRODUCER, Producer, Record, read_records, write_batch
@@ -87,12 +89,32 @@ def end_transaction(
     )
 
 
+def read(log: Log, offset: int, **given):
+    return patiently(lambda: log.read(offset, **given))
+
+
+def first_at(log: Log, timestamp_ms: int, end_offset: int):
+    """Return the first record with this time or a later one."""
+    search = FirstAt(timestamp_ms)
+    return patiently(lambda: log.search_now(search, end_offset))
+
+
+def latest(log: Log, end_offset: int):
+    """Return the first of the records with the largest time."""
+    search = Latest()
+    return patiently(lambda: log.search_now(search, end_offset))
+
+
+def aborted(log: Log, start_offset: int, end_offset: int):
+    return patiently(lambda: log.aborted(start_offset, end_offset))
+
+
 def values_of(log: Log, offset: int | None = None) -> list[tuple[int, bytes | None]]:
     """Return offset and value of every record from the offset on, read as a consumer reads."""
     found = []
     offset = log.start_offset if offset is None else offset
     while offset < log.end_offset:
-        part = log.read(offset, max_bytes=700, end_offset=log.end_offset, whole_first=True)
+        part = read(log, offset, max_bytes=700, end_offset=log.end_offset, whole_first=True)
         if part is None:
             break
         for each in whole_batches(part.read_bytes()):

@@ -11,6 +11,7 @@ from strom.testing.disk import FakeDisk, PowerCutError
 from tests.log.making import (
     NOW,
     SMALL,
+    aborted,
     append,
     append_transactional,
     end_transaction,
@@ -162,13 +163,13 @@ def test_transactions_are_found_again_from_the_batches():
     flush = log.begin_flush()
     flush.run()
     log.end_flush(flush, NOW)
-    aborted, stable = log.aborted(0, 99), log.last_stable_offset(log.end_offset)
-    assert aborted == [(1, 0, 3, 2)]
+    before, stable = aborted(log, 0, 99), log.last_stable_offset(log.end_offset)
+    assert before == [(1, 0, 3, 2)]
     assert stable == 2
     for recovery_point in (0, log.recovery_point):
         disk.crash()
         again = open_log(disk, clean=False, recovery_point=recovery_point)
-        assert again.aborted(0, 99) == aborted
+        assert aborted(again, 0, 99) == before
         assert again.last_stable_offset(again.end_offset) == stable
         assert again.producers.get(1).coordinator_epoch == 3
 

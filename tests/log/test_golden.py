@@ -11,7 +11,7 @@ import pytest
 
 from strom.log.config import LogConfig
 from strom.testing.disk import FakeDisk
-from tests.log.making import NOW, new_disk, open_log, values_of
+from tests.log.making import NOW, aborted, first_at, new_disk, open_log, values_of
 
 KAFKAS = {
     name: bytes.fromhex(content)
@@ -41,8 +41,8 @@ def test_a_directory_that_kafka_closed_is_opened_and_read():
     assert log.end_offset == END
     assert [each.base_offset for each in log.segments] == [0, 20, 41, 49]
     assert len(values_of(log)) == END
-    assert [each[1:3] for each in log.aborted(0, END)] == [(48, 49), (52, 53)]
-    assert log.offset_for_time(NOW + 6000, END).timestamp_ms == NOW + 6000
+    assert [each[1:3] for each in aborted(log, 0, END)] == [(48, 49), (52, 53)]
+    assert first_at(log, NOW + 6000, END).timestamp_ms == NOW + 6000
     assert log.epochs.entries == ((0, 0),)
     assert log.last_stable_offset(END) == END
     assert len(log.producers) == 2

@@ -44,9 +44,9 @@ def test_the_floor_is_the_last_entry_not_above(steps, offset):
 @given(STEPS, st.integers(0, 3000))
 def test_truncation_keeps_what_is_below(steps, offset):
     index = filled(steps)
-    index.truncate(offset)
-    assert all(each < offset for each in index.offsets)
-    assert len(index.offsets) == len(index.positions)
+    kept = index.truncated(offset)
+    assert kept.offsets.tolist() == [each for each in index.offsets if each < offset]
+    assert kept.positions == index.positions[: len(kept)]
 
 
 @given(st.lists(st.integers(-5, 2**42), max_size=40))

@@ -10,7 +10,20 @@ from strom.log.segment import Segment
 from strom.records.batch import read_header
 from strom.records.record import Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
-from tests.log.making import NOW, PATH, SMALL, append, batch, new_disk, open_log, reopen, values_of
+from tests.log.making import (
+    NOW,
+    PATH,
+    SMALL,
+    append,
+    batch,
+    first_at,
+    latest,
+    new_disk,
+    open_log,
+    read,
+    reopen,
+    values_of,
+)
 
 
 def refusal(call, *args, **kwargs) -> ErrorCode:
@@ -40,7 +53,7 @@ def test_log_04_05_07_reading_starts_at_any_offset_any_number_of_times():
 def test_log_11_reading_at_the_end_gives_nothing_and_beyond_it_an_error():
     log = open_log(new_disk())
     append(log, b"a")
-    assert log.read(1, max_bytes=100, end_offset=1, whole_first=True) is None
+    assert read(log, 1, max_bytes=100, end_offset=1, whole_first=True) is None
     for offset in (-1, 2):
         arguments = {"max_bytes": 100, "end_offset": 1, "whole_first": True}
         assert refusal(log.read, offset, **arguments) == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -85,7 +98,7 @@ def test_a_batch_is_stored_as_it_came_but_for_its_place():
     append(log, b"first")
     sent = bytes(batch(b"a", b"b"))
     log.append_as_leader(memoryview(bytearray(sent)), leader_epoch=7, now_ms=NOW)
-    stored = log.read(1, max_bytes=999, end_offset=3, whole_first=True).read_bytes()
+    stored = read(log, 1, max_bytes=999, end_offset=3, whole_first=True).read_bytes()
     assert stored[16:] == sent[16:]
     header = read_header(stored)
     assert (header.base_offset, header.leader_epoch) == (1, 7)
@@ -184,7 +197,7 @@ def test_a_fetch_in_the_middle_of_a_batch_gets_it_whole():
     log = open_log(new_disk())
     append(log, b"a", b"b", b"c")
     append(log, b"d")
-    part = log.read(1, max_bytes=1000, end_offset=4, whole_first=False)
+    part = read(log, 1, max_bytes=1000, end_offset=4, whole_first=False)
     assert part.position == 0
     assert part.size == log.size_bytes
 
@@ -192,8 +205,8 @@ def test_a_fetch_in_the_middle_of_a_batch_gets_it_whole():
 def test_the_first_batch_comes_whole_if_asked_and_not_at_all_otherwise():
     log = open_log(new_disk())
     append(log, b"x" * 300)
-    assert log.read(0, max_bytes=10, end_offset=1, whole_first=True).size == log.size_bytes
-    assert log.read(0, max_bytes=10, end_offset=1, whole_first=False) is None
+    assert read(log, 0, max_bytes=10, end_offset=1, whole_first=True).size == log.size_bytes
+    assert read(log, 0, max_bytes=10, end_offset=1, whole_first=False) is None
 
 
 def test_reading_ends_in_front_of_the_given_offset():
@@ -203,7 +216,7 @@ def test_reading_ends_in_front_of_the_given_offset():
     for end in range(81):
         offset, seen = 0, -1
         while (
-            part := log.read(offset, max_bytes=300, end_offset=end, whole_first=True)
+            part := read(log, offset, max_bytes=300, end_offset=end, whole_first=True)
         ) is not None:
             last = read_header(part.read_bytes()).last_offset
             assert last < end
@@ -217,7 +230,7 @@ def test_few_files_are_open_however_many_segments_are_read(tmp_path):
     for _ in range(200):
         append(log, b"x" * 40)
     assert len(log.segments) > 8
-    first = log.read(0, max_bytes=100, end_offset=200, whole_first=True)
+    first = read(log, 0, max_bytes=100, end_offset=200, whole_first=True)
     assert len(values_of(log)) == 200
     assert len(log._files) <= 3
     # Whoever still sends from a file that was given back can do so.
@@ -340,7 +353,7 @@ def test_truncation_cuts_whole_batches_and_whole_segments():
         assert log.end_offset == offset
         assert values_of(log) == before[: offset // 2 * 2]
         assert all(each.start_offset < offset for each in log.epochs.entries)
-        newest = log.offset_of_max_time(log.end_offset)
+        newest = latest(log, log.end_offset)
         assert (newest.timestamp_ms if newest else None) == (
             NOW + offset // 2 if offset > 1 else None
         )
@@ -364,11 +377,11 @@ def test_a_follower_takes_what_the_leader_placed_and_leaves_a_torn_batch_out():
         append(leader, b"%d" % number, epoch=number // 25)
     torn = bytes(batch(b"torn"))[:-3]
     while follower.end_offset < 60:
-        part = leader.read(follower.end_offset, max_bytes=500, end_offset=60, whole_first=True)
+        part = read(leader, follower.end_offset, max_bytes=500, end_offset=60, whole_first=True)
         follower.append_as_follower(memoryview(part.read_bytes() + torn), now_ms=NOW)
     assert values_of(follower) == values_of(leader)
     assert follower.epochs.entries == leader.epochs.entries
-    stale = memoryview(leader.read(0, max_bytes=99, end_offset=9, whole_first=True).read_bytes())
+    stale = memoryview(read(leader, 0, max_bytes=99, end_offset=9, whole_first=True).read_bytes())
     assert refusal(follower.append_as_follower, stale, now_ms=NOW)
 
 
@@ -377,11 +390,11 @@ def test_con_09_a_missing_offset_leads_to_the_next_record_that_is_there():
     for number in range(90):
         append(leader, b"%d" % number)
     for offset in [each for each in range(90) if each % 9 == 4]:
-        kept = leader.read(offset, max_bytes=1, end_offset=offset + 1, whole_first=True)
+        kept = read(leader, offset, max_bytes=1, end_offset=offset + 1, whole_first=True)
         compacted.append_as_follower(memoryview(kept.read_bytes()), now_ms=NOW)
         compacted.roll(NOW)
     for offset in range(compacted.end_offset):
-        part = compacted.read(offset, max_bytes=1, end_offset=90, whole_first=True)
+        part = read(compacted, offset, max_bytes=1, end_offset=90, whole_first=True)
         found = read_header(part.read_bytes()).base_offset
         assert found == next(each for each in range(offset, 90) if each % 9 == 4)
 
@@ -400,20 +413,20 @@ def test_dsk_14_time_is_found_to_the_record():
             ),
             None,
         )
-        found = log.offset_for_time(NOW + wanted, log.end_offset)
+        found = first_at(log, NOW + wanted, log.end_offset)
         assert (found[:2] if found else None) == expected
-    assert log.offset_for_time(NOW + 100, 30) is None
-    assert log.offset_of_max_time(120)[:2] == (119, NOW + 392)
-    assert log.offset_of_max_time(60)[:2] == (59, NOW + 192)
+    assert first_at(log, NOW + 100, 30) is None
+    assert latest(log, 120)[:2] == (119, NOW + 392)
+    assert latest(log, 60)[:2] == (59, NOW + 192)
 
 
 def test_the_largest_time_may_be_anywhere():
     log = open_log(new_disk())
     for number in range(60):
         append(log, b"x", b"y", at=NOW + (500 if number == 7 else number))
-    assert log.offset_of_max_time(120)[:2] == (15, NOW + 501)
-    assert log.offset_for_time(NOW + 400, 120)[:2] == (14, NOW + 500)
-    assert log.offset_of_max_time(10)[:2] == (9, NOW + 5)
+    assert latest(log, 120)[:2] == (15, NOW + 501)
+    assert first_at(log, NOW + 400, 120)[:2] == (14, NOW + 500)
+    assert latest(log, 10)[:2] == (9, NOW + 5)
 
 
 def test_the_start_offset_is_raised_within_the_log_only():

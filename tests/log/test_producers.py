@@ -11,11 +11,13 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import (
     NOW,
     SMALL,
+    aborted,
     append,
     append_transactional,
     end_transaction,
     new_disk,
     open_log,
+    read,
     reopen,
     values_of,
     whole_batches,
@@ -150,11 +152,11 @@ def test_the_aborted_list_covers_exactly_the_range():
         end_transaction(log, Producer(number, 0), ControlType(number % 2))
         append(log, b"x" * 300)
         log.roll(NOW)
-    assert [each.producer_id for each in log.aborted(0, 99)] == [0, 2]
-    assert log.aborted(0, 1) == [(0, 0, 2, 3)]
-    assert log.aborted(2, 4) == [(0, 0, 2, 3)]
-    assert log.aborted(3, 8) == []
-    assert [each.first_offset for each in log.aborted(9, 10)] == [8]
+    assert [each.producer_id for each in aborted(log, 0, 99)] == [0, 2]
+    assert aborted(log, 0, 1) == [(0, 0, 2, 3)]
+    assert aborted(log, 2, 4) == [(0, 0, 2, 3)]
+    assert aborted(log, 3, 8) == []
+    assert [each.first_offset for each in aborted(log, 9, 10)] == [8]
 
 
 def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
@@ -163,7 +165,7 @@ def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
         append_transactional(log, Producer(number, 0, 0), b"a")
         end_transaction(log, Producer(number, 0), ControlType.ABORT)
     for offset in range(80):
-        found = log.read(offset, max_bytes=300, end_offset=80, whole_first=True)
+        found = read(log, offset, max_bytes=300, end_offset=80, whole_first=True)
         headers = [read_header(each) for each in whole_batches(found.read_bytes())]
         inside = {each.producer_id for each in headers if each.last_offset >= offset}
         told = {each.producer_id for each in log.aborted_within(offset, found)}

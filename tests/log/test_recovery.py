@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from strom.log.config import LogConfig
 from strom.testing.disk import FakeDisk
-from tests.log.making import NOW, PATH, append, new_disk, open_log, values_of
+from tests.log.making import NOW, PATH, append, first_at, new_disk, open_log, values_of
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=100)
 NAME = f"{PATH}/{0:020d}"
@@ -98,7 +98,7 @@ def test_missing_and_stale_indexes_are_built_anew(suffix, content, clean):
     log = open_log(disk, ONE_SEGMENT, clean=clean, recovery_point=24)
     for offset in range(24):
         assert values_of(log, offset)[0][0] == offset
-        assert log.offset_for_time(NOW + offset // 2 * 7, 24).offset == offset // 2 * 2
+        assert first_at(log, NOW + offset // 2 * 7, 24).offset == offset // 2 * 2
     # Too few entries are no error: a look-up then walks a little further.
     if content not in (b"", b"abc", b"\0" * 800) or not clean:
         assert disk.read(NAME + suffix) == expected
@@ -124,7 +124,7 @@ def test_whatever_byte_of_an_index_is_wrong_reading_is_right(suffix):
             log = open_log(disk, ONE_SEGMENT, clean=True, recovery_point=24)
             assert [offset for offset, _ in values_of(log)] == list(range(24))
             for number in (0, 3, 7, 11):
-                assert log.offset_for_time(NOW + number * 7, 24).offset == number * 2
+                assert first_at(log, NOW + number * 7, 24).offset == number * 2
 
 
 def test_a_clean_index_is_the_one_that_recovery_builds():

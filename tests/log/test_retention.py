@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from strom.log.config import LogConfig
-from tests.log.making import NOW, PATH, SMALL, append, new_disk, open_log, reopen, values_of
+from tests.log.making import NOW, PATH, SMALL, append, new_disk, open_log, read, reopen, values_of
 
 KEEP_ALL = dataclasses.replace(SMALL, retention_ms=-1)
 
@@ -64,7 +64,7 @@ def test_ret_07_dsk_17_the_active_segment_goes_too_and_the_offsets_go_on():
 
 def test_dsk_19_files_are_renamed_first_and_can_still_be_read_by_who_has_them():
     disk, log = filled(dataclasses.replace(SMALL, retention_bytes=4000))
-    part = log.read(0, max_bytes=100, end_offset=60, whole_first=True)
+    part = read(log, 0, max_bytes=100, end_offset=60, whole_first=True)
     retained = log.retain(NOW)
     assert set(retained.files) == {
         f"{PATH}/{0:020d}{suffix}.deleted" for suffix in (".log", ".index", ".timeindex")

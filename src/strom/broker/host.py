@@ -9,20 +9,14 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from strom.log.cold import Offload
 from strom.log.disk import Disk, RealDisk
 
 Result = TypeVar("Result")
-
-
-class Offload(Protocol):
-    """Runs what would stop the loop somewhere else, and gives its result."""
-
-    def __call__(self, work: Callable[[], Result], /) -> Coroutine[None, None, Result]:
-        """Run the work off the loop."""
 
 
 def wall_clock_ms() -> int:

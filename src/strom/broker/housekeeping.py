@@ -12,6 +12,7 @@ from time import perf_counter
 from strom.broker.context import Parts
 from strom.broker.replicas import start_offset_of
 from strom.broker.server import Server
+from strom.broker.turns import in_turns
 from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT
 from strom.replication.partition import Partition
 
@@ -22,8 +23,6 @@ CLIENTS_CHECK_MS = 1_000
 STALL_CHECK_SECONDS = 0.05
 #: A timer further away than this is no timer.
 INTERVAL_MS_MAX = 30 * 24 * 60 * 60 * 1000
-#: How many partitions are looked after before others get their turn on the loop.
-PARTITIONS_AT_ONCE = 100
 
 Chore = Callable[[], Coroutine[None, None, None]]
 
@@ -129,28 +128,35 @@ class Housekeeping:
     async def retain(self) -> None:
         """Take out segments that are too old or too much (RET-05)."""
         parts = self._parts
-        changed = False
-        for number, partition in enumerate(list(parts.replicas.partitions()), 1):
-            if not parts.replicas.holds(partition):
-                continue
-            try:
-                retained = partition.log.retain(parts.host.now_ms(), partition.high_watermark)
-            except OSError as error:
-                partition.log.failed = error
-                parts.replicas.check(partition)
-                continue
-            for reason in retained.reasons:
-                log.info("Deleting of %s-%d %s", partition.topic, partition.index, reason)
-            if retained.files:
-                delay_ms = partition.log.config.delete_delay_ms
-                parts.replicas.remove_later(retained.files, delay_ms, parts.host.disk.remove)
-            changed = changed or retained.start_offset_changed
-            if number % PARTITIONS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        if changed:
+        partitions = list(parts.replicas.partitions())
+        changed = await in_turns(
+            partitions, self._retain, parts.host.offload, failed=self._note_failure
+        )
+        if any(changed):
             # DSK-21: what was deleted is not to be looked for after a restart.
             await self.note_start_offsets()
             await self.note_recovery_points()
+
+    def _retain(self, partition: Partition) -> bool:
+        """Take segments out of one log; return whether it begins later now."""
+        parts = self._parts
+        if not parts.replicas.holds(partition):
+            return False
+        try:
+            retained = partition.log.retain(parts.host.now_ms(), partition.high_watermark)
+        except OSError as error:
+            return self._note_failure(partition, error)
+        for reason in retained.reasons:
+            log.info("Deleting of %s-%d %s", partition.topic, partition.index, reason)
+        if retained.files:
+            delay_ms = partition.log.config.delete_delay_ms
+            parts.replicas.remove_later(retained.files, delay_ms, parts.host.disk.remove)
+        return retained.start_offset_changed
+
+    def _note_failure(self, partition: Partition, error: OSError) -> bool:
+        partition.log.failed = error
+        self._parts.replicas.check(partition)
+        return False
 
     async def flush(self) -> None:
         """Sync the logs whose `flush.ms` is over."""
@@ -161,7 +167,8 @@ class Housekeeping:
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for too long."""
-        for number, partition in enumerate(list(self._parts.replicas.partitions()), 1):
-            partition.log.expire_producers(self._parts.host.now_ms())
-            if number % PARTITIONS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        partitions = list(self._parts.replicas.partitions())
+        await in_turns(partitions, self._expire_producers, self._parts.host.offload)
+
+    def _expire_producers(self, partition: Partition) -> None:
+        partition.log.expire_producers(self._parts.host.now_ms())

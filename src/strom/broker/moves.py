@@ -16,6 +16,7 @@ from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.replicas import Replicas, start_offset_of
 from strom.log.checkpoints import LOG_START
+from strom.log.cold import warmed
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.log import Log
 from strom.replication.mover import Move, MoveStoppedError, first_to_copy
@@ -154,7 +155,7 @@ class Moves:
         """Create the copy, or open what there is of it."""
         name, disk, current = (partition.topic, partition.index), self._host.disk, partition.log
         path = copy or target.future_path(*name, self._host.new_id().hex)
-        start_offset = first_to_copy(current)
+        start_offset = await warmed(lambda: first_to_copy(current), self._host.offload)
         if copy is None:
             disk.make_directory(path)
             target.write_topic_id(path, partition.topic_id)

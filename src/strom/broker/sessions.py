@@ -14,7 +14,7 @@ old enough; otherwise its owner is served without a session.
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -69,7 +69,7 @@ class Session:
 class Resolved(NamedTuple):
     """The partitions to serve, and the session that the answer belongs to, if any."""
 
-    wanted: Iterable[Wanted]
+    wanted: Collection[Wanted]
     session: Session | None
     #: Only what is new need be told.
     incremental: bool

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from strom.log.disk import Disk
+
 ENTRY = Struct(">hqqqq")
 VERSION = 0
 
@@ -39,3 +41,11 @@ def read_entries(data: bytes) -> Iterator[AbortedTransaction]:
             return
         last_offset = aborted.last_offset
         yield aborted
+
+
+def read_aborted(disk: Disk, path: str) -> list[AbortedTransaction]:
+    """Return what the file holds; most segments have none."""
+    try:
+        return list(read_entries(disk.read(path)))
+    except FileNotFoundError:
+        return []

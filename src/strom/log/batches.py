@@ -1,9 +1,13 @@
-"""Walking from batch to batch through a segment's file."""
+"""Walking from batch to batch through a segment's file.
+
+`walk` reads every byte and waits for the disk; `peek` and `find` read a few headers for a
+look-up, and raise a ColdError instead of waiting.
+"""
 
 from collections.abc import Iterator
 from struct import Struct
 
-from strom.log.disk import File
+from strom.log.disk import Bytes, File
 from strom.records.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header, read_header
 
 #: Large enough that a gigabyte is a thousand reads, small enough to throw away.
@@ -54,7 +58,7 @@ def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
 
 def peek(file: File, position: int) -> tuple[int, int]:
     """Return base offset and last offset of the batch at the position; (0, -1) at the end."""
-    data = file.read_at(position, _STEP.size)
+    data = file.read_now(position, _STEP.size)
     if len(data) < _STEP.size:
         return 0, -1
     base_offset, _, last_delta = _STEP.unpack(data)
@@ -67,11 +71,11 @@ def find(file: File, offset: int, position: int, end: int, last_offset: int = -1
     The search begins at the batch at the position, which must end with `last_offset` if given;
     DamagedSegmentError if there is no batch where one must be.
     """
-    buffer = b""
+    buffer: Bytes = b""
     at = 0
     while position < end:
         if len(buffer) - at < HEADER_SIZE:
-            buffer = file.read_at(position, min(STEP_BYTES, end - position))
+            buffer = file.read_now(position, min(STEP_BYTES, end - position))
             at = 0
         if len(buffer) < HEADER_SIZE:
             break

@@ -10,16 +10,25 @@ raises it. What a crash leaves behind:
 
 A file that nobody refers to any more closes itself. So whoever still sends from a segment may
 keep its `File` while the log renames, removes or forgets it.
+
+`read_now` is for the loop: it never waits for the disk where the system can say what is in
+memory, which Linux does (RWF_NOWAIT) and macOS does not. Where nobody can say, everything
+counts as being in memory.
 """
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import shutil
 from typing import Protocol
 
+from strom.log.cold import ColdError, Take, nothing_to_take
+
 Bytes = bytes | bytearray | memoryview
+
+HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 
 #: `sync_file_range(2)`: start to write the dirty pages of the range, wait for nothing.
 _SYNC_FILE_RANGE_WRITE = 2
@@ -36,6 +45,9 @@ class File(Protocol):
 
     def read_at(self, position: int, size: int) -> bytes:
         """Return what is there, fewer bytes than asked only at the end of the file."""
+
+    def read_now(self, position: int, size: int) -> Bytes:
+        """Do the same, but raise a ColdError if that would mean to wait for the disk."""
 
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""
@@ -109,10 +121,12 @@ class Disk(Protocol):
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_fd",)
+    __slots__ = ("_fd", "_tells")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        #: The system says what is in memory and what is not.
+        self._tells = HAS_NOWAIT
 
     def __del__(self) -> None:
         self.close()
@@ -133,6 +147,37 @@ class RealFile:
             parts.append(data)
             got += len(data)
         return b"".join(parts)
+
+    def read_now(self, position: int, size: int) -> Bytes:
+        """Do the same, but raise a ColdError if that would mean to wait for the disk."""
+        if not self._tells:
+            return self.read_at(position, size)
+        data = bytearray(size)
+        try:
+            count = os.preadv(self._fd, [data], position, os.RWF_NOWAIT)
+        except BlockingIOError:
+            count = -1
+        except OSError as error:
+            # Some file systems (a memory one, for instance) do not know the flag, nor need it.
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTSUP):
+                raise
+            self._tells = False
+            return self.read_at(position, size)
+        if count == size:
+            return data
+        if count < 0 or position + count < self.size():
+            raise ColdError(lambda: self._warm(position, size))
+        return data[:count]
+
+    def _warm(self, position: int, size: int) -> Take:
+        """Read, so that the system has it in memory."""
+        self.read_at(position, size)
+        try:
+            self.read_now(position, size)
+        except ColdError:
+            # Who says so of what was read a moment ago says it of everything.
+            self._tells = False
+        return nothing_to_take
 
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""

@@ -81,11 +81,13 @@ class OffsetIndex:
         at = bisect_left(self.positions, position)
         return self.offsets[at] if at < len(self.offsets) else None
 
-    def truncate(self, relative_offset: int) -> None:
-        """Forget what is at the offset and above."""
+    def truncated(self, relative_offset: int) -> "OffsetIndex":
+        """Return an index without what is at the offset and above."""
         at = bisect_left(self.offsets, relative_offset)
-        del self.offsets[at:], self.positions[at:]
-        self.written = min(self.written, at)
+        index = OffsetIndex()
+        index.offsets, index.positions = self.offsets[:at], self.positions[:at]
+        index.written = min(self.written, at)
+        return index
 
     def pending(self) -> bytes:
         """Return the entries that the file lacks, in its form."""
@@ -149,11 +151,13 @@ class TimeIndex:
         at = bisect_left(self.times, timestamp_ms)
         return (self.times[at - 1], self.offsets[at - 1]) if at else (-1, 0)
 
-    def truncate(self, relative_offset: int) -> None:
-        """Forget what is at the offset and above."""
+    def truncated(self, relative_offset: int) -> "TimeIndex":
+        """Return an index without what is at the offset and above."""
         at = bisect_left(self.offsets, relative_offset)
-        del self.offsets[at:], self.times[at:]
-        self.written = min(self.written, at)
+        index = TimeIndex()
+        index.offsets, index.times = self.offsets[:at], self.times[:at]
+        index.written = min(self.written, at)
+        return index
 
     def pending(self) -> bytes:
         """Return the entries that the file lacks, in its form."""

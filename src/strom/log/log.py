@@ -24,7 +24,7 @@ from strom.log.producers import Marker, Origin, read_marker
 from strom.log.recovery import Known, Loader
 from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
-from strom.log.times import TimedOffset, find_latest, find_time
+from strom.log.times import Search, Span, TimedOffset
 from strom.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -301,7 +301,7 @@ class Log(SegmentedLog):
         wanted = config.compression_type
         return recompress(batch, CODECS_BY_NAME[wanted], levels.get(wanted))
 
-    # Reading.
+    # Reading. None of it waits for the disk, but for `read_batches`: see `log.cold`.
 
     def read(
         self, offset: int, *, max_bytes: int, end_offset: int, whole_first: bool
@@ -360,13 +360,9 @@ class Log(SegmentedLog):
                     return
                 yield header, batch
 
-    def offset_for_time(self, timestamp_ms: int, end_offset: int) -> TimedOffset | None:
-        """Return the first record with this time or a later one, in front of the end."""
-        return find_time(self.segments, timestamp_ms, self.start_offset, end_offset)
-
-    def offset_of_max_time(self, end_offset: int) -> TimedOffset | None:
-        """Return the first of the records with the largest time, in front of the end."""
-        return find_latest(self.segments, self.start_offset, end_offset)
+    def search_now(self, search: Search, end_offset: int) -> TimedOffset | None:
+        """Return the record that the search is for, in front of the end."""
+        return search.find_now(self.segments, Span(self.start_offset, end_offset))
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """Return the largest epoch not above this one and where it ends; (-1, -1) if unknown."""
@@ -380,7 +376,7 @@ class Log(SegmentedLog):
         """
         number = self._number_of(offset)
         segment = self.segments[number]
-        behind = segment.offset_index().offset_behind(found.position + found.size)
+        behind = segment.offset_index_now().offset_behind(found.position + found.size)
         if behind is not None:
             return self.aborted(offset, segment.base_offset + behind)
         is_last = number + 1 == len(self.segments)
@@ -392,7 +388,7 @@ class Log(SegmentedLog):
         """Return the aborted transactions that have records between the two offsets."""
         found = []
         for segment in self.segments[self._number_of(start_offset) :]:
-            for each in segment.aborted():
+            for each in segment.aborted_now():
                 if each.last_offset >= start_offset and each.first_offset < end_offset:
                     found.append(each)
                 if each.last_stable_offset >= end_offset:
@@ -405,7 +401,7 @@ def _fit(segment: Segment, position: int, max_bytes: int, whole_first: bool) -> 
     cut = segment.boundary_before(position + max_bytes)
     if cut > position:
         return cut - position
-    first = read_prefix(segment.file().read_at(position, PREFIX_SIZE))[1]
+    first = read_prefix(segment.file().read_now(position, PREFIX_SIZE))[1]
     if first <= max_bytes:
         return max_bytes
     return first if whole_first else 0

@@ -5,15 +5,18 @@ appended in ascending order of offsets, which may have gaps. `size_bytes` says w
 of the file ends; what lies behind it (allocated ahead, or left by a failed write) is never read.
 
 The file is opened on first use and the indexes are read on first use, so a segment that nobody
-asks for costs a few hundred bytes.
+asks for costs a few hundred bytes. Who appends or cuts waits for that; a look-up raises a
+ColdError instead, and a thread reads them by means of a segment of its own.
 """
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
-from strom.log.aborted import AbortedTransaction, read_entries, write_entry
+from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
 from strom.log.batches import DamagedSegmentError, find, peek, walk
+from strom.log.cold import ColdError, Take, patiently
 from strom.log.disk import File
 from strom.log.files import OpenFiles
 from strom.log.index import (
@@ -37,6 +40,8 @@ SWAP = ".swap"
 
 #: Relative offsets and positions in the indexes have 32 bits.
 RELATIVE_MAX = 2**31 - 1
+#: Stands for the largest time until the indexes have told it.
+TIME_UNKNOWN = -2
 #: Places that readers will probably ask for next; a few per reader at the log's end.
 HINTS_MAX = 64
 
@@ -90,9 +95,9 @@ class Segment:
         self.is_torn = False
         self.used = False
         self.bytes_since_entry = 0
-        #: Only right once the indexes are loaded: the largest time, and the last offset of
-        #: the first batch that has it.
-        self.max_time_ms = -1
+        #: The largest time, and the last offset of the first batch that has it; read with the
+        #: indexes, and kept when they are given back.
+        self.max_time_ms = TIME_UNKNOWN
         self.max_time_offset = base_offset
         self._file: File | None = None
         self._first_time: int | None = None
@@ -108,7 +113,9 @@ class Segment:
         for suffix in (INDEX, TIME_INDEX):
             disk.write(self.path(suffix), b"")
         disk.remove(self.path(TRANSACTION_INDEX))
-        self._offset_index, self._time_index, self._aborted = OffsetIndex(), TimeIndex(), []
+        self.set_indexes(OffsetIndex(), TimeIndex())
+        self.max_time_ms = -1
+        self._aborted = []
         file = disk.open(self.path(LOG), create=True)
         file.truncate(0)
         if preallocate_bytes:
@@ -162,6 +169,7 @@ class Segment:
     def _load_indexes(self) -> None:
         if self.size_bytes == 0:
             self.set_indexes(OffsetIndex(), TimeIndex())
+            self.max_time_ms = -1
             return
         disk = self._files.disk
         try:
@@ -171,10 +179,60 @@ class Segment:
             self.max_time_ms, relative = times.last()
             self.max_time_offset = self.base_offset + relative
             # Even a segment that is too small for an index has its last entry of time.
-            if not self._has_time(self.max_time_ms, self.max_time_offset):
+            if not patiently(lambda: self._has_time(self.max_time_ms, self.max_time_offset)):
                 self.rebuild_indexes()
         except (FileNotFoundError, DamagedIndexError):
             self.rebuild_indexes()
+
+    def offset_index_now(self) -> OffsetIndex:
+        """Return the index from offsets to positions, if it is there."""
+        index = self._offset_index
+        if index is None:
+            self._require_indexes()
+            index = self.offset_index()
+        return index
+
+    def _require_indexes(self) -> None:
+        if self._offset_index is None and self.size_bytes:
+            raise self._cold()
+
+    def newest_now(self) -> int:
+        """Return the largest time, -1 if there is none."""
+        if self.max_time_ms == TIME_UNKNOWN:
+            self._require_indexes()
+            self.time_index()
+        return self.max_time_ms
+
+    def _cold(self, wrong: OffsetIndex | None = None) -> ColdError:
+        """Return the error by which the indexes are read, or built anew if they are wrong."""
+        files = OpenFiles(self._files.disk)
+        twin = Segment(files, self.directory, self.base_offset, self.size_bytes, self.created_ms)
+        twin.interval_bytes = self.interval_bytes
+
+        def fetch() -> Take:
+            if wrong is not None:
+                twin.rebuild_indexes()
+            twin.offset_index()
+            twin.first_time_ms()
+            return partial(self._take_from, twin, wrong)
+
+        return ColdError(fetch)
+
+    def _take_from(self, twin: "Segment", wrong: OffsetIndex | None) -> None:
+        """Take over what was read, unless it is known or the segment was cut since."""
+        if self._offset_index is not wrong or twin.size_bytes > self.size_bytes:
+            return
+        if self._file is None:
+            self._file = twin.file()
+            self._files.admit(self)
+        for position, header, _ in walk(self._file, twin.size_bytes, self.size_bytes):
+            # Appended a moment ago, so it is in memory.
+            twin.note(header, position)
+        self.set_indexes(twin.offset_index(), twin.time_index())
+        self.max_time_ms, self.max_time_offset = twin.max_time_ms, twin.max_time_offset
+        self.bytes_since_entry = twin.bytes_since_entry
+        self._first_time = twin.first_time_ms()
+        self._hints = None
 
     def set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         """Take these for the segment's indexes."""
@@ -286,10 +344,13 @@ class Segment:
         if self._first_time is None:
             if self.size_bytes == 0:
                 return -1
-            self._first_time = self._header_at(0).max_timestamp
+            header = self.file().read_at(0, HEADER_SIZE).ljust(HEADER_SIZE, b"\0")
+            self._first_time = read_header(header).max_timestamp
         return self._first_time
 
     # Finding.
+
+    # None of these waits for the disk, but for `batches`.
 
     def locate(self, offset: int) -> int:
         """Return where the first batch that ends at the offset or later begins."""
@@ -299,45 +360,42 @@ class Segment:
         return self._search(offset)
 
     def _search(self, offset: int) -> int:
-        relative, position = self.offset_index().floor(offset - self.base_offset)
+        index = self.offset_index_now()
+        relative, position = index.floor(offset - self.base_offset)
         last_offset = self.base_offset + relative if relative >= 0 else -1
         try:
             return find(self.file(), offset, position, self.size_bytes, last_offset)
         except DamagedSegmentError:
             # An index that points between batches; the batches themselves were checked.
-            self.rebuild_indexes()
-            position = self.offset_index().floor(offset - self.base_offset)[1]
-            return find(self.file(), offset, position, self.size_bytes)
+            raise self._cold(index) from None
 
     def boundary_before(self, position: int) -> int:
         """Return a beginning of a batch that is not above the position, as late as is known.
 
         A reader who is given what is in front of it will ask for that batch next.
         """
-        relative, found = self.offset_index().boundary_before(position)
+        index = self.offset_index_now()
+        relative, found = index.boundary_before(position)
         if not found:
             return 0
         base_offset, last_offset = peek(self.file(), found)
         if last_offset != self.base_offset + relative:
-            self.rebuild_indexes()
-            return self.offset_index().boundary_before(position)[1]
+            raise self._cold(index)
         self.hint(base_offset, found)
         return found
 
     def offset_before_time(self, timestamp_ms: int) -> int:
         """Return an offset up to which no record has this time or a later one."""
+        self._require_indexes()
         time, relative = self.time_index().floor(timestamp_ms)
         if time >= 0 and not self._has_time(time, self.base_offset + relative):
-            self.rebuild_indexes()
-            relative = self.time_index().floor(timestamp_ms)[1]
+            raise self._cold(self._offset_index)
         return self.base_offset + relative
 
     def _has_time(self, time_ms: int, offset: int) -> bool:
         """Whether an entry of the time index is of the batch that it names."""
-        return self._header_at(self._search(offset)).max_timestamp == time_ms
-
-    def _header_at(self, position: int) -> Header:
-        return read_header(self.file().read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+        header = bytes(self.file().read_now(self._search(offset), HEADER_SIZE))
+        return read_header(header.ljust(HEADER_SIZE, b"\0")).max_timestamp == time_ms
 
     def hint(self, offset: int, position: int) -> None:
         """Remember that the batch with this offset begins at the position, for the next reader."""
@@ -350,19 +408,26 @@ class Segment:
 
     def batches(self, offset: int) -> Iterator[tuple[int, Header, memoryview]]:
         """Yield position, header and bytes from the batch with the offset on."""
-        yield from walk(self.file(), self.locate(offset), self.size_bytes)
+        yield from walk(self.file(), patiently(lambda: self.locate(offset)), self.size_bytes)
 
     # Transactions.
 
     def aborted(self) -> list[AbortedTransaction]:
         """Return the transactions whose abort marker is in this segment."""
         if self._aborted is None:
-            try:
-                data = self._files.disk.read(self.path(TRANSACTION_INDEX))
-            except FileNotFoundError:
-                data = b""
-            self._aborted = list(read_entries(data))
+            self._aborted = read_aborted(self._files.disk, self.path(TRANSACTION_INDEX))
         return self._aborted
+
+    def aborted_now(self) -> list[AbortedTransaction]:
+        """Return them if they are known."""
+        if self._aborted is None:
+            disk, path = self._files.disk, self.path(TRANSACTION_INDEX)
+            raise ColdError(lambda: partial(self._take_aborted, read_aborted(disk, path)))
+        return self._aborted
+
+    def _take_aborted(self, found: list[AbortedTransaction]) -> None:
+        if self._aborted is None:
+            self._aborted = found
 
     def add_aborted(self, aborted: AbortedTransaction) -> None:
         """Note a transaction whose abort marker was just written."""
@@ -380,12 +445,11 @@ class Segment:
 
     def truncate(self, offset: int) -> None:
         """Cut off every batch that ends at the offset or later."""
-        position = self.locate(offset)
+        position = patiently(lambda: self.locate(offset))
         self.cut(position)
         relative = offset - self.base_offset
-        times = self.time_index()
-        self.offset_index().truncate(relative)
-        times.truncate(relative)
+        times = self.time_index().truncated(relative)
+        self.set_indexes(self.offset_index().truncated(relative), times)
         # The cut batches may have held the largest time; what follows the last entry counts.
         self.max_time_ms, last = times.last()
         self.max_time_offset = self.base_offset + last

@@ -325,13 +325,17 @@ class SegmentedLog:
     # Retention.
 
     def retain(self, now_ms: int, high_watermark: int | None = None) -> Retained:
-        """Take out the segments that are too old or too much, the active one too if need be."""
+        """Take out the segments that are too old or too much, the active one too if need be.
+
+        A ColdError comes before anything was changed.
+        """
         bound = self.end_offset if high_watermark is None else high_watermark
         reasons = self._overdue(now_ms, bound)
         if not reasons:
             return Retained()
         if len(reasons) == len(self.segments):
             # There is always a segment, and the offsets go on.
+            self._active.offset_index_now()
             self.roll(now_ms)
         gone, self.segments = self.segments[: len(reasons)], self.segments[len(reasons) :]
         files: list[str] = []
@@ -368,9 +372,8 @@ class SegmentedLog:
         if not config.cleanup_delete:
             return None
         if config.retention_ms >= 0:
-            segment.time_index()
-            newest = segment.max_time_ms if segment.max_time_ms >= 0 else segment.created_ms
-            if now_ms - newest > config.retention_ms:
+            newest = segment.newest_now()
+            if now_ms - (newest if newest >= 0 else segment.created_ms) > config.retention_ms:
                 return f"older than retention.ms {config.retention_ms}"
         if excess - segment.size_bytes >= 0:
             return f"over retention.bytes {config.retention_bytes}"

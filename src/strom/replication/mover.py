@@ -17,8 +17,8 @@ appends like any producer's, of at most a chunk or one batch.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Protocol, TypeVar
 
+from strom.log.cold import ColdError, Offload, warmed
 from strom.log.log import Log, Slice
 from strom.records.batch import PREFIX_SIZE, read_prefix
 from strom.replication.partition import Partition
@@ -30,16 +30,6 @@ CHUNK_BYTES = 256 * 1024
 SWITCH_CHUNKS_MAX = 4
 #: So much is copied before it is synced, so that no sync takes long.
 UNSYNCED_BYTES_MAX = 64 * 1024 * 1024
-
-Result = TypeVar("Result")
-
-
-class Offload(Protocol):
-    """Runs what may wait for the disk somewhere else, and gives its result."""
-
-    def __call__(self, work: Callable[[], Result], /) -> Coroutine[None, None, Result]:
-        """Run the work off the loop."""
-
 
 #: Waits as long as so many bytes should have taken.
 Pace = Callable[[int], Coroutine[None, None, None]]
@@ -105,7 +95,7 @@ class Move:
 
     async def _copy(self) -> None:
         """Copy until little is left, and make it durable."""
-        while (found := self._next()) is not None:
+        while (found := await warmed(self._next, self._offload)) is not None:
             data = await self._offload(found.read_bytes)
             self._append(data)
             await self._pace(len(data))
@@ -119,7 +109,11 @@ class Move:
     def _switch(self) -> Log | None:
         """Copy the rest and let the partition go on with the copy; None if the rest is too long."""
         for _ in range(SWITCH_CHUNKS_MAX):
-            found = self._next()
+            try:
+                found = self._next()
+            except ColdError:
+                # Copying goes on, which waits for it.
+                return None
             if found is None:
                 break
             # Written a moment ago, so it is in memory.
@@ -176,7 +170,7 @@ def first_to_copy(log: Log) -> int:
     )
     if found is None:
         return log.start_offset
-    base_offset, _ = read_prefix(found.file.read_at(found.position, PREFIX_SIZE))[:2]
+    base_offset, _ = read_prefix(found.file.read_now(found.position, PREFIX_SIZE))
     return min(log.start_offset, base_offset)
 
 

@@ -36,6 +36,13 @@ class Waiter:
         # Ends also a wait that nobody has begun, or that nobody is interested in any more.
         self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self.expire)
 
+    def add(self, watched: Watched, size_bytes: int) -> None:
+        """Listen to one more, of which so many bytes could be read a moment ago."""
+        if not self._future.done():
+            watched.watch(self)
+            self._watched.append(watched)
+            self.on_growth(size_bytes)
+
     def on_growth(self, size_bytes: int) -> None:
         """Take it that so many more bytes can be read."""
         self._missing_bytes -= size_bytes

@@ -6,6 +6,8 @@
                                    it and all that is tried after it raise PowerCutError
     disk.fail_next("write_at")     the next such operation raises, having done a part of its work
     disk.shorten_next(n)           the next write takes n bytes only and says so
+    disk.cool()                    nothing is in memory any more: what is opened or read next has
+                                   to be waited for, and `disk.waits` tells in which threads
 
 What survives a crash, as on a journaling file system without barriers for data:
 
@@ -17,12 +19,24 @@ What survives a crash, as on a journaling file system without barriers for data:
 import errno
 import io
 import os
+import threading
 from bisect import bisect_left
 from random import Random
+from typing import NamedTuple
 
+from strom.log.cold import ColdError, Take, nothing_to_take
 from strom.log.disk import Bytes
 
 _DIRECTORY = None
+PAGE_BYTES = 4096
+
+
+class Wait(NamedTuple):
+    """Somebody had to wait for the disk."""
+
+    #: `threading.get_ident()` of who waited.
+    thread: int
+    operation: str
 
 
 class PowerCutError(Exception):
@@ -32,16 +46,31 @@ class PowerCutError(Exception):
 class Inode:
     """A file's bytes: as they are, and as they would be after a power cut."""
 
-    __slots__ = ("changes", "data", "durable")
+    __slots__ = ("changes", "data", "durable", "is_known", "pages")
 
     def __init__(self) -> None:
         self.data = bytearray()
+        #: Which pages are in memory; None for all of them.
+        self.pages: set[int] | None = None
+        #: The system remembers the file itself: to open it is no matter of the disk.
+        self.is_known = True
         self.durable = b""
         #: Since the last sync: (position, bytes) of a write, (length, None) of a truncation.
         self.changes: list[tuple[int, bytes | None]] = []
 
+    def warm(self, position: int, size: int) -> None:
+        """Have the range in memory from now on."""
+        if self.pages is not None:
+            self.pages.update(_pages(position, size))
+
+    def is_warm(self, position: int, size: int) -> bool:
+        """Whether the range, as far as the file has it, is in memory."""
+        size = min(size, len(self.data) - position)
+        return self.pages is None or self.pages.issuperset(_pages(position, size))
+
     def write(self, position: int, data: bytes) -> None:
         """Change the bytes."""
+        self.warm(position, len(data))
         _write(self.data, position, data)
         self.changes.append((position, data))
 
@@ -97,7 +126,19 @@ class FakeFile:
     def read_at(self, position: int, size: int) -> bytes:
         """Return what is there, fewer bytes than asked only at the end of the file."""
         self._disk.begin("read_at")
-        return bytes(self._alive().data[position : position + size])
+        inode = self._alive()
+        self._disk.wait("read_at", inode, position, size)
+        return bytes(inode.data[position : position + size])
+
+    def read_now(self, position: int, size: int) -> bytes:
+        """Do the same, but raise a ColdError if that would mean to wait for the disk."""
+        if not self._alive().is_warm(position, size):
+            raise ColdError(lambda: self._warm(position, size))
+        return self.read_at(position, size)
+
+    def _warm(self, position: int, size: int) -> Take:
+        self.read_at(position, size)
+        return nothing_to_take
 
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""
@@ -171,6 +212,8 @@ class FakeDisk:
         self.crashes = 0
         #: How many changes were made; `cut_power_after` counts the same.
         self.changes = 0
+        #: Who had to wait for something that was not in memory, since the last `cool`.
+        self.waits: list[Wait] = []
 
     # Trouble.
 
@@ -200,6 +243,19 @@ class FakeDisk:
         """Let the next write take only so many bytes."""
         self._short = taken
 
+    def cool(self) -> None:
+        """Let the system forget what it has in memory of the files."""
+        for inode in self._names.values():
+            if inode is not None:
+                inode.pages, inode.is_known = set(), False
+        self.waits = []
+
+    def wait(self, operation: str, inode: Inode, position: int, size: int) -> None:
+        """Note who waits, if the range has to be read from the disk."""
+        if not inode.is_warm(position, size):
+            inode.warm(position, size)
+            self.waits.append(Wait(threading.get_ident(), operation))
+
     def begin(self, operation: str, size: int = 0) -> int:
         """Raise what is due for the operation; otherwise return how many bytes it may write."""
         if self._is_off:
@@ -226,12 +282,18 @@ class FakeDisk:
         if create and path not in self._names:
             self.begin("create", 1)
             self._change_name(None, path, Inode())
-        return FakeFile(self, self._inode(path))
+        inode = self._inode(path)
+        if not inode.is_known:
+            inode.is_known = True
+            self.waits.append(Wait(threading.get_ident(), "open"))
+        return FakeFile(self, inode)
 
     def read(self, path: str) -> bytes:
         """Return the whole content of a small file."""
         self.begin("read")
-        return bytes(self._inode(path).data)
+        inode = self._inode(path)
+        self.wait("read", inode, 0, len(inode.data))
+        return bytes(inode.data)
 
     def write(self, path: str, data: bytes) -> None:
         """Replace the content of a file; after a crash it may be anything."""
@@ -368,6 +430,11 @@ def _move(
                 names[target + name[len(source) :]] = names.pop(name)
     if target is not None:
         names[target] = inode
+
+
+def _pages(position: int, size: int) -> range:
+    """Return the pages that the range touches."""
+    return range(position // PAGE_BYTES, (position + max(size, 0) + PAGE_BYTES - 1) // PAGE_BYTES)
 
 
 def _write(content: bytearray, position: int, data: bytes) -> None:

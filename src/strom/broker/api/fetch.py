@@ -9,6 +9,8 @@ Behaviour:
   and which transactions in it were aborted.
 - Every answer has the high watermark, the last stable offset and the log's start.
 - Sessions (KIP-227): see `broker.sessions`.
+- Finding the records of many partitions, or of some that are not in memory, takes several turns
+  on the loop (`broker.turns`); what is appended meanwhile is not missed.
 - Followers are refused: every partition has one replica.
 
 Versions:
@@ -16,11 +18,12 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Coroutine
 
-from strom.broker.context import Context
-from strom.broker.sessions import Resolved, Wanted, took_turn
+from strom.broker.context import Context, Large
+from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
+from strom.broker.turns import AT_ONCE, in_turns
+from strom.log.cold import ColdError
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
 from strom.wire.codec import FetchResponse
@@ -41,19 +44,81 @@ DEBUG_CONSUMER = -2
 NO_EPOCH = -1
 
 
-class Harvest(NamedTuple):
-    """What one round of reading brought in."""
+class Harvest:
+    """What one round of reading brings in."""
 
-    fetched: list[tuple[Wanted, FetchedPartition]]
-    partitions: list[Partition]
-    size_bytes: int
-    #: Something that must be told at once, whatever was read.
-    urgent: bool
+    __slots__ = (
+        "_context",
+        "_left_bytes",
+        "_request",
+        "_waiter",
+        "fetched",
+        "is_urgent",
+        "partitions",
+        "size_bytes",
+    )
+
+    def __init__(
+        self, request: FetchRequest, context: Context, waiter: Waiter | None = None
+    ) -> None:
+        self._request = request
+        self._context = context
+        #: Is told of every partition when it is read.
+        self._waiter = waiter
+        self._left_bytes = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
+        self.fetched: list[tuple[Wanted, FetchedPartition]] = []
+        self.partitions: list[Partition] = []
+        self.size_bytes = 0
+        #: Something must be told at once, whatever was read.
+        self.is_urgent = False
+
+    def take(self, wanted: Wanted) -> None:
+        """Read one partition, as far as the answer is not full."""
+        found, partition = read(
+            wanted,
+            self._request,
+            self._context,
+            self._left_bytes,
+            whole_first=self.size_bytes == 0,
+        )
+        self.fetched.append((wanted, found))
+        size_bytes = 0
+        if found.records is not None:
+            size_bytes = found.records.size
+            self.size_bytes += size_bytes
+            self._left_bytes -= size_bytes
+        elif found.error_code != ErrorCode.NONE or found.diverging is not None:
+            self.is_urgent = True
+        if partition is not None:
+            self.partitions.append(partition)
+            if self._waiter is not None:
+                self._waiter.add(partition, size_bytes)
+
+    def take_at_once(self, wanted: Collection[Wanted]) -> bool:
+        """Read all; return False if they are too many, or need something from the disk."""
+        if len(wanted) > AT_ONCE:
+            return False
+        try:
+            for each in wanted:
+                self.take(each)
+        except ColdError:
+            return False
+        return True
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much must come before the answer is worth sending."""
+        return self._request.bytes_min - self.size_bytes
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is something to be told now."""
+        return self.missing_bytes <= 0 or self.is_urgent or not self.fetched
 
 
 def handle(
     request: FetchRequest, context: Context
-) -> FetchResponse | Coroutine[None, None, FetchResponse]:
+) -> FetchResponse | Large | Coroutine[None, None, FetchResponse | Large]:
     """Read what is there; answer at once if that is enough, else when it is."""
     parts = context.parts
     by_id = context.header.version >= TOPIC_IDS_FROM
@@ -61,52 +126,48 @@ def handle(
         resolved = parts.fetch_sessions.resolve(request, by_id=by_id, now_ms=parts.host.now_ms())
     except KafkaError as error:
         return FetchResponse([], error.code)
-    harvest = read_all(request, resolved.wanted, context)
-    if (
-        harvest.urgent
-        or harvest.size_bytes >= request.bytes_min
-        or request.wait_max_ms <= 0
-        or not harvest.fetched
-    ):
+    harvest = Harvest(request, context)
+    if not harvest.take_at_once(resolved.wanted):
+        return wait_and_answer(request, resolved, None, context)
+    if harvest.is_enough or request.wait_max_ms <= 0:
         return answer(harvest, resolved, context)
     # Made here and not in the coroutine, which begins later: an append in between must wake it.
-    missing_bytes = request.bytes_min - harvest.size_bytes
-    waiter = Waiter(harvest.partitions, missing_bytes, request.wait_max_ms)
+    waiter = Waiter(harvest.partitions, harvest.missing_bytes, request.wait_max_ms)
     return wait_and_answer(request, resolved, waiter, context)
 
 
 async def wait_and_answer(
-    request: FetchRequest, resolved: Resolved, waiter: Waiter, context: Context
-) -> FetchResponse:
-    """Wait once for growth, or again if that was not enough, under one deadline."""
+    request: FetchRequest, resolved: Resolved, waiter: Waiter | None, context: Context
+) -> FetchResponse | Large:
+    """Read, or wait for growth first, and again if that was not enough, under one deadline."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_max_ms / 1000
     while True:
-        woken = await waiter.wait()
-        harvest = read_all(request, resolved.wanted, context)
-        missing_bytes = request.bytes_min - harvest.size_bytes
-        if not woken or harvest.urgent or missing_bytes <= 0:
+        is_time_up = waiter is not None and not await waiter.wait()
+        left_ms = (deadline - loop.time()) * 1000
+        waiter = None
+        harvest = Harvest(request, context)
+        wanted = list(resolved.wanted)
+        if not harvest.take_at_once(wanted):
+            waiter = Waiter((), request.bytes_min, left_ms)
+            harvest = Harvest(request, context, waiter)
+            await take_in_turns(wanted, harvest, waiter, context)
+        if harvest.is_enough or is_time_up or left_ms <= 0:
+            if waiter is not None:
+                waiter.expire()
             return answer(harvest, resolved, context)
-        waiter = Waiter(harvest.partitions, missing_bytes, (deadline - loop.time()) * 1000)
+        waiter = waiter or Waiter(harvest.partitions, harvest.missing_bytes, left_ms)
 
 
-def read_all(request: FetchRequest, wanted: Iterable[Wanted], context: Context) -> Harvest:
-    """Read every partition in turn until the answer is full."""
-    left = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
-    fetched: list[tuple[Wanted, FetchedPartition]] = []
-    partitions: list[Partition] = []
-    total, urgent = 0, False
-    for each in wanted:
-        found = read(each, request, context, left, whole_first=total == 0)
-        fetched.append((each, found[0]))
-        if found[1] is not None:
-            partitions.append(found[1])
-        if found[0].records is not None:
-            total += found[0].records.size
-            left -= found[0].records.size
-        elif found[0].error_code != ErrorCode.NONE or found[0].diverging is not None:
-            urgent = True
-    return Harvest(fetched, partitions, total, urgent)
+async def take_in_turns(
+    wanted: list[Wanted], harvest: Harvest, waiter: Waiter, context: Context
+) -> None:
+    """Read all, a few at a time; the waiter listens to each from when it is read."""
+    try:
+        await in_turns(wanted, harvest.take, context.parts.host.offload)
+    except BaseException:
+        waiter.expire()
+        raise
 
 
 def read(
@@ -155,12 +216,12 @@ def refusal(topic: str, index: int, error: KafkaError, context: Context) -> Fetc
     return FetchedPartition(index, error.code, current_leader=leader)
 
 
-def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchResponse:
+def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchResponse | Large:
     """Put the answer together; within a session, of what is new."""
     context.parts.metrics.fetched_bytes += harvest.size_bytes
     session = resolved.session
     if session is None:
-        return FetchResponse(grouped(harvest.fetched, context))
+        return respond(harvest.fetched, NO_SESSION)
     told = harvest.fetched
     if resolved.incremental:
         told = [(wanted, each) for wanted, each in told if wanted.has_news(each)]
@@ -169,10 +230,19 @@ def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchRespo
         wanted.sent = None if failed else (each.high_watermark, each.log_start_offset)
     served = [wanted for wanted, each in told if each.records is not None and each.records.size]
     took_turn(session, served)
-    return FetchResponse(grouped(told, context), session_id=session.session_id)
+    return respond(told, session.session_id)
 
 
-def grouped(fetched: list[tuple[Wanted, FetchedPartition]], context: Context) -> list[FetchedTopic]:
+def respond(
+    fetched: list[tuple[Wanted, FetchedPartition]], session_id: int
+) -> FetchResponse | Large:
+    """Return the answer; one for many partitions is put together off the loop."""
+    if len(fetched) > AT_ONCE:
+        return Large(lambda: FetchResponse(grouped(fetched), session_id=session_id))
+    return FetchResponse(grouped(fetched), session_id=session_id)
+
+
+def grouped(fetched: list[tuple[Wanted, FetchedPartition]]) -> list[FetchedTopic]:
     """Gather neighbouring partitions of one topic."""
     topics: list[FetchedTopic] = []
     for wanted, each in fetched:

@@ -7,6 +7,7 @@ Behaviour:
 - Any other number is a time: the first record at or after it, found exactly, also inside a
   batch. If there is none, the offset is -1 and no error.
 - A partition asked for twice is INVALID_REQUEST, both times.
+- A search by time reads and decompresses batches, in a thread.
 
 Versions:
 - v1 has one offset per partition; v4 the leader's epoch; v7 allows -3, v8 -4, v9 -5, v11 -6.
@@ -15,10 +16,14 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_each
+from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -26,6 +31,8 @@ from strom.wire.lazy import lazy
 if TYPE_CHECKING:
     from kio.schema.list_offsets.v11 import request as asked
     from kio.schema.list_offsets.v11 import response as answer
+
+    Reply = answer.ListOffsetsResponse
 else:
     answer = lazy("kio.schema.list_offsets.v11.response")
 
@@ -55,38 +62,70 @@ Found = tuple[int, int, int]
 NOT_FOUND: Found = (NOWHERE, NOWHERE, NOWHERE)
 
 
-def handle(request: asked.ListOffsetsRequest, context: Context) -> answer.ListOffsetsResponse:
+class Question(NamedTuple):
+    """What is asked about one partition."""
+
+    topic: str
+    wanted: asked.ListOffsetsPartition
+    #: Remembers what was read so far; None for what the log knows without reading.
+    search: Search | None
+
+
+def handle(
+    request: asked.ListOffsetsRequest, context: Context
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """Look up every partition."""
-    counts = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+    questions = [
+        Question(topic.name, each, search_for(each.timestamp))
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    counts = Counter([(each.topic, each.wanted.partition_index) for each in questions])
+
+    def look(question: Question) -> answer.ListOffsetsPartitionResponse:
+        if counts[question.topic, question.wanted.partition_index] > 1:
+            return refusal(question.wanted, ErrorCode.INVALID_REQUEST)
+        return look_up(question, request.isolation_level, context)
+
+    return answer_each(
+        questions, look, lambda found: respond(request, found), context.parts.host.offload
     )
+
+
+def respond(
+    request: asked.ListOffsetsRequest, found: Iterable[answer.ListOffsetsPartitionResponse]
+) -> Reply:
+    """Put the answers for the partitions under their topics."""
+    rest = iter(found)
     return answer.ListOffsetsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
             answer.ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    look_up(topic.name, each, request.isolation_level, context)
-                    if counts[topic.name, each.partition_index] == 1
-                    else refusal(each, ErrorCode.INVALID_REQUEST)
-                    for each in topic.partitions
-                ),
+                name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
             )
             for topic in request.topics
         ),
     )
 
 
+def search_for(timestamp: int) -> Search | None:
+    """Return the search that the number asks for, if it is one."""
+    if timestamp == LARGEST_TIME:
+        return Latest()
+    return FirstAt(timestamp) if timestamp >= 0 else None
+
+
 def look_up(
-    topic: str, wanted: asked.ListOffsetsPartition, isolation_level: int, context: Context
+    question: Question, isolation_level: int, context: Context
 ) -> answer.ListOffsetsPartitionResponse:
     """Answer for one partition."""
+    wanted = question.wanted
     if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, NEVER):
         return refusal(wanted, ErrorCode.UNSUPPORTED_VERSION)
     try:
-        partition = context.replicas.leader_of(topic, wanted.partition_index)
+        partition = context.replicas.leader_of(question.topic, wanted.partition_index)
         partition.check_epoch(wanted.current_leader_epoch)
-        offset, timestamp, epoch = find(partition, wanted.timestamp, isolation_level)
+        offset, timestamp, epoch = find(partition, question, isolation_level)
     except KafkaError as error:
         return refusal(wanted, error.code)
     return answer.ListOffsetsPartitionResponse(
@@ -98,9 +137,10 @@ def look_up(
     )
 
 
-def find(partition: Partition, timestamp: int, isolation_level: int) -> Found:
+def find(partition: Partition, question: Question, isolation_level: int) -> Found:
     """Find the offset that a time, or a number that stands for a place, means."""
     log = partition.log
+    timestamp = question.wanted.timestamp
     end_offset = partition.high_watermark
     if isolation_level == READ_COMMITTED:
         end_offset = log.last_stable_offset(end_offset)
@@ -108,12 +148,9 @@ def find(partition: Partition, timestamp: int, isolation_level: int) -> Found:
         return end_offset, NOWHERE, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, NOWHERE, log.epochs.epoch_of(log.start_offset)
-    if timestamp == LARGEST_TIME:
-        found = log.offset_of_max_time(end_offset)
-    elif timestamp < 0:
+    if question.search is None:
         return NOT_FOUND
-    else:
-        found = log.offset_for_time(timestamp, end_offset)
+    found = log.search_now(question.search, end_offset)
     if found is None:
         return NOT_FOUND
     return found.offset, found.timestamp_ms, found.leader_epoch

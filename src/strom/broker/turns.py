@@ -1,0 +1,92 @@
+"""Work for many partitions, a few at a time: others get their turn on the loop in between.
+
+A request may name thousands of partitions. What is to be done for each takes microseconds, so a
+few are served at once, as if this were not here; of many, a portion is done, then all others who
+have something to do on the loop, then the next portion. The answer is put together and
+written in a thread. Where the work finds that something must be read from the disk, a thread
+reads it; the rest waits for that, the loop does not.
+
+What was true for one partition may not be when it is the next one's turn: the work for each takes
+image, settings and partitions as they are by then.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import TypeVar
+
+from strom.broker.context import Large
+from strom.log.cold import ColdError, Offload, warmed
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+Response = TypeVar("Response")
+
+#: So many take a few milliseconds.
+AT_ONCE = 200
+
+
+def answer_each(
+    items: Sequence[Item],
+    work: Callable[[Item], Done],
+    respond: Callable[[list[Done]], Response],
+    offload: Offload,
+) -> Response | Coroutine[None, None, Response | Large]:
+    """Do the work for each item, and make the answer of what came out, in the same order.
+
+    Work that raises a ColdError has done nothing, and is done again.
+    """
+    done: list[Done] = []
+    if len(items) <= AT_ONCE:
+        try:
+            for item in items:
+                done.append(work(item))  # noqa: PERF401 - what is done before an error stays done
+            return respond(done)
+        except ColdError:
+            pass
+    return _answer_later(items, work, respond, offload, done)
+
+
+async def _answer_later(
+    items: Sequence[Item],
+    work: Callable[[Item], Done],
+    respond: Callable[[list[Done]], Response],
+    offload: Offload,
+    done: list[Done],
+) -> Response | Large:
+    done += await in_turns(items[len(done) :], work, offload)
+    return respond(done) if len(done) <= AT_ONCE else Large(lambda: respond(done))
+
+
+async def in_turns(
+    items: Sequence[Item],
+    work: Callable[[Item], Done],
+    offload: Offload,
+    *,
+    at_once: int = AT_ONCE,
+    failed: Callable[[Item, OSError], Done] | None = None,
+) -> list[Done]:
+    """Do the work for each item, a few at a time; `failed` is told of what cannot be read."""
+    done: list[Done] = []
+    for number, item in enumerate(items, 1):
+        try:
+            done.append(work(item))
+        except ColdError:
+            done.append(await _do_warmed(item, work, offload, failed))
+        if number % at_once == 0:
+            await asyncio.sleep(0)
+    return done
+
+
+async def _do_warmed(
+    item: Item,
+    work: Callable[[Item], Done],
+    offload: Offload,
+    failed: Callable[[Item, OSError], Done] | None,
+) -> Done:
+    try:
+        return await warmed(partial(work, item), offload)
+    except OSError as error:
+        if failed is None:
+            raise
+        return failed(item, error)

@@ -1,0 +1,69 @@
+"""Looking something up without waiting for the disk.
+
+A look-up on the loop goes by indexes and the headers of a few batches. What it needs may not be
+in memory: an index that was not read yet, a page that the system has dropped since. Then the
+look-up has changed nothing and raises a ColdError, which knows how to get it:
+
+    take = cold.fetch()    in a thread: reads what is missing, touches nothing of the log
+    take()                 on the loop: hands over what was read, unless the log has changed
+                           so that it is no longer wanted
+
+after which the look-up is tried again, at once, and comes further: `warmed` does all that. A
+method whose name ends in `_now` is such a look-up. Who may wait, because it is in a thread or
+nobody is served yet, looks things up `patiently`.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Protocol, TypeVar
+
+Result = TypeVar("Result")
+Take = Callable[[], None]
+Fetch = Callable[[], Take]
+
+
+class Offload(Protocol):
+    """Runs what would stop the loop somewhere else, and gives its result."""
+
+    def __call__(self, work: Callable[[], Result], /) -> Coroutine[None, None, Result]:
+        """Run the work off the loop."""
+
+
+class ColdError(Exception):
+    """Something must be read from the disk first."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        super().__init__("not in memory")
+        self.fetch = fetch
+
+
+def patiently(look_up: Callable[[], Result]) -> Result:
+    """Look something up, and wait for the disk where that is necessary."""
+    while True:
+        try:
+            return look_up()
+        except ColdError as cold:
+            take = cold.fetch()
+        take()
+
+
+async def warmed(look_up: Callable[[], Result], offload: Offload) -> Result:
+    """Look something up, and have a thread wait for the disk where that is necessary."""
+    failure: OSError | None = None
+    while True:
+        try:
+            return look_up()
+        except ColdError as cold:
+            if failure is not None:
+                raise failure from None
+            fetch = cold.fetch
+        try:
+            take = await offload(fetch)
+        except OSError as error:
+            # The file may have gone with its segment; then the next attempt knows of that.
+            failure = error
+        else:
+            take()
+
+
+def nothing_to_take() -> None:
+    """Take over nothing: what was read is in memory now, and the system's to find."""
