@@ -90,7 +90,7 @@ def check_parts(log: Log) -> None:
         epochs.setdefault(header.leader_epoch, header.base_offset)
         if header.producer_id == 5:
             last_sequence = header.last_sequence
-    known = log.producers.get(5)
+    known = None if log.producers is None else log.producers.get(5)
     assert (known.last_sequence if known else -1) == last_sequence
     assert set(epochs.items()) <= set(log.epochs.entries)
     for segment in log.segments:

@@ -11,6 +11,7 @@ file is written without waiting for the disk, and synced when the batches are.
 """
 
 from bisect import bisect_right
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from strom.log.disk import Disk
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED = -1
+#: How many rows of epochs are remembered to be shared; those of empty logs are alike.
+SHARED_MAX = 256
 
 
 class Epoch(NamedTuple):
@@ -26,6 +29,12 @@ class Epoch(NamedTuple):
 
     epoch: int
     start_offset: int
+
+
+@lru_cache(SHARED_MAX)
+def shared(entries: tuple[Epoch, ...]) -> tuple[Epoch, ...]:
+    """Return an equal row that another log has already, if there is one."""
+    return entries
 
 
 class Epochs:
@@ -36,7 +45,7 @@ class Epochs:
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
         self.directory = directory
-        self._entries: list[Epoch] = []
+        self._entries: tuple[Epoch, ...] = ()
         #: Written since it was last synced.
         self.is_dirty = False
 
@@ -44,10 +53,10 @@ class Epochs:
         """Read the file; tell whether it was whole."""
         try:
             data = self._disk.read(self.path)
-            self._entries = [_read_line(line) for line in read_lines(data)]
+            self._entries = shared(tuple(map(_read_line, read_lines(data))))
         except (FileNotFoundError, DamagedCheckpointError):
             return False
-        ascending = sorted(set(self._entries)) == self._entries
+        ascending = tuple(sorted(set(self._entries))) == self._entries
         return bool(data) and ascending
 
     @property
@@ -63,7 +72,7 @@ class Epochs:
     @property
     def entries(self) -> tuple[Epoch, ...]:
         """All epochs, in ascending order."""
-        return tuple(self._entries)
+        return self._entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that the epoch begins at the offset, unless it is already known."""
@@ -76,12 +85,12 @@ class Epochs:
         if epoch <= self.latest:
             return
         # An epoch in which nothing was written is replaced by the next one.
-        kept = [each for each in self._entries if each.start_offset < start_offset]
-        self._entries = [*kept, Epoch(epoch, start_offset)]
+        kept = (each for each in self._entries if each.start_offset < start_offset)
+        self._entries = shared((*kept, Epoch(epoch, start_offset)))
 
     def clear(self) -> None:
         """Forget all, before they are found again from the batches."""
-        self._entries = []
+        self._entries = ()
 
     def end_offset_for(self, epoch: int, end_offset: int) -> tuple[int, int]:
         """Return the largest epoch not above this one and where it ends; (-1, -1) if unknown."""
@@ -101,7 +110,7 @@ class Epochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget the epochs that begin at the offset or later."""
-        kept = [each for each in self._entries if each.start_offset < end_offset]
+        kept = tuple(each for each in self._entries if each.start_offset < end_offset)
         if len(kept) != len(self._entries):
             self._entries = kept
             self.write()
@@ -111,7 +120,7 @@ class Epochs:
         at = bisect_right(self._entries, start_offset, key=itemgetter(1))
         if at and self._entries[0].start_offset < start_offset:
             first = Epoch(self._entries[at - 1].epoch, start_offset)
-            self._entries = [first, *self._entries[at:]]
+            self._entries = (first, *self._entries[at:])
             self.write()
 
     def write(self) -> None:

@@ -20,7 +20,7 @@ from strom.log.aborted import AbortedTransaction
 from strom.log.config import LogConfig
 from strom.log.disk import File
 from strom.log.files import OpenFiles
-from strom.log.producers import Marker, Origin, read_marker
+from strom.log.producers import Marker, Origin, Producers, read_marker
 from strom.log.recovery import Known, Loader
 from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
@@ -88,13 +88,9 @@ class Log(SegmentedLog):
         `clean` says that the log was closed and the recovery point is its end; then no batch is
         read. Otherwise all from the recovery point's segment on are, which may take long.
         """
-        log = cls(files, directory, name)
-        log.config = config
-        loader = Loader(files, directory, config, f"{name[0]}-{name[1]}")
+        loader = Loader(files, directory, config, name)
         loaded = loader.load(Known(clean, recovery_point, start_offset), now_ms)
-        log.segments, log.end_offset, log.producers, log.epochs, log.snapshots, log.cut_bytes = (
-            loaded
-        )
+        log = cls(files, directory, name, config, loaded)
         log._flushed_ms = now_ms
         if not log.segments:
             log.epochs.write()
@@ -129,7 +125,7 @@ class Log(SegmentedLog):
         The batch is changed in place: its offset, its leader's epoch, perhaps its time. Who has
         read the header with `check_field` already passes it on.
         """
-        limits = self._limits
+        limits = self._limits or self.limits
         marker = None
         if origin is Origin.CLIENT:
             header = header or check_field(batch)
@@ -141,8 +137,9 @@ class Log(SegmentedLog):
             header = read_batch(batch)
             marker = read_marker(header, batch)
         base_offset = self.end_offset
-        if header.producer_id >= 0:
-            earlier = self.producers.check(header, origin, base_offset, marker, transaction_version)
+        producers = self.producers
+        if header.producer_id >= 0 and producers is not None:
+            earlier = producers.check(header, origin, base_offset, marker, transaction_version)
             if earlier is not None:
                 append_time = earlier.timestamp_ms if limits.has_append_time else -1
                 return Appended(earlier.first_offset, earlier.last_offset, append_time, True)
@@ -193,12 +190,12 @@ class Log(SegmentedLog):
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
                     f"Record is corrupt (stored crc = {header.crc}) in topic partition "
-                    f"{self._limits.partition}.",
+                    f"{self.label}.",
                 )
             if header.base_offset < next_offset:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"Append to {self._limits.partition} at {header.base_offset}, "
+                    f"Append to {self.label} at {header.base_offset}, "
                     f"but the log ends at {next_offset}",
                 )
             yield header, batch
@@ -251,8 +248,7 @@ class Log(SegmentedLog):
     def _storage_error(self, error: OSError) -> KafkaError:
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
-            f"Error while appending records to {self._limits.partition} in dir "
-            f"{self.directory}: {error}",
+            f"Error while appending records to {self.label} in dir {self.directory}: {error}",
         )
 
     def _is_roll_due(
@@ -265,7 +261,7 @@ class Log(SegmentedLog):
                 raise KafkaError(
                     ErrorCode.RECORD_LIST_TOO_LARGE,
                     f"Message batch size is {size_bytes} bytes in append to partition "
-                    f"{self._limits.partition}, which exceeds the maximum configured segment size "
+                    f"{self.label}, which exceeds the maximum configured segment size "
                     f"of {config.segment_bytes}.",
                 )
             return True
@@ -277,6 +273,8 @@ class Log(SegmentedLog):
         return segment.is_index_full(config.index_bytes_max) or not segment.can_hold(last_offset)
 
     def _apply(self, header: Header, base_offset: int, marker: Marker | None) -> None:
+        if self.producers is None:
+            self.producers = Producers(self.label)
         aborted = self.producers.apply(header, base_offset, marker)
         if aborted is not None:
             try:
@@ -295,7 +293,7 @@ class Log(SegmentedLog):
     def recompress(self, batch: Buffer) -> bytearray:
         """Return the batch in the topic's codec; it may take long, so a thread may call it."""
         # What is too large as it came is refused, however small it could be made.
-        check_size(read_prefix(batch)[1], self._limits)
+        check_size(read_prefix(batch)[1], self.limits)
         config = self._config
         levels = {"gzip": config.gzip_level, "lz4": config.lz4_level, "zstd": config.zstd_level}
         wanted = config.compression_type
@@ -315,7 +313,7 @@ class Log(SegmentedLog):
         if not self.start_offset <= offset <= end:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {offset} for partition {self._limits.partition}, but "
+                f"Received request for offset {offset} for partition {self.label}, but "
                 f"we only have log segments from offset {self.start_offset} to {end}.",
             )
         limit = min(end_offset, end)

@@ -58,9 +58,10 @@ class Loaded(NamedTuple):
 
     segments: list[Segment]
     end_offset: int
-    producers: Producers
+    #: None if there are none.
+    producers: Producers | None
     epochs: Epochs
-    snapshots: list[int]
+    snapshots: tuple[int, ...]
     #: Bytes that were cut off because they were no whole batches.
     cut_bytes: int
 
@@ -68,7 +69,9 @@ class Loaded(NamedTuple):
 class Loader:
     """Finds out what a log's directory holds."""
 
-    def __init__(self, files: OpenFiles, directory: str, config: LogConfig, name: str) -> None:
+    def __init__(
+        self, files: OpenFiles, directory: str, config: LogConfig, name: tuple[str, int]
+    ) -> None:
         self._files = files
         self._disk = files.disk
         self._directory = directory
@@ -86,7 +89,7 @@ class Loader:
         has_epochs = self.epochs.load()
         segments = self._segments
         if is_new:
-            return self._loaded(known.start_offset, Producers(self._name))
+            return self._loaded(known.start_offset, None)
         if known.clean and not has_epochs:
             self._rebuild_epochs(segments)
             self.epochs.write()
@@ -100,9 +103,14 @@ class Loader:
         # Segments behind the end of a log that was closed are no part of it.
         return self._recover(known, rebuild_epochs=not has_epochs)
 
-    def _loaded(self, end_offset: int, producers: Producers) -> Loaded:
+    def _loaded(self, end_offset: int, producers: Producers | None) -> Loaded:
         return Loaded(
-            self._segments, end_offset, producers, self.epochs, self._snapshots, self._cut_bytes
+            self._segments,
+            end_offset,
+            producers or None,
+            self.epochs,
+            tuple(self._snapshots),
+            self._cut_bytes,
         )
 
     def _take_stock(self, now_ms: int) -> bool:
@@ -140,12 +148,16 @@ class Loader:
 
     # Producers.
 
+    @property
+    def _label(self) -> str:
+        return f"{self._name[0]}-{self._name[1]}"
+
     def _snapshot_at(self, offset: int) -> Producers | None:
         """Return the producers in front of the offset, if there is a whole snapshot of it."""
         if offset not in self._snapshots:
             return None
         path = f"{self._directory}/{file_name(offset, SNAPSHOT)}"
-        return read_snapshot(self._disk.read(path), self._name)
+        return read_snapshot(self._disk.read(path), self._label)
 
     def _newest_snapshot(self, offset: int) -> tuple[int, Producers]:
         """Return the newest whole snapshot not above the offset, or nothing from the start."""
@@ -154,7 +166,7 @@ class Loader:
                 producers = self._snapshot_at(each)
                 if producers is not None:
                     return each, producers
-        return 0, Producers(self._name)
+        return 0, Producers(self._label)
 
     def _replayed_to(self, offset: int) -> Producers:
         """Return the producers in front of the offset, from a snapshot and what follows it."""

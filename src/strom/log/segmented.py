@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 from strom.log.config import LOG_APPEND_TIME, LogConfig
 from strom.log.disk import File
-from strom.log.epochs import Epochs
 from strom.log.files import OpenFiles
 from strom.log.flush import WRITE_BACK_BYTES, Flush, WriteBack
 from strom.log.producers import Producers
-from strom.log.recovery import remove_segment, replay
+from strom.log.recovery import Loaded, remove_segment, replay
 from strom.log.segment import (
     DELETED,
     INDEX,
@@ -34,8 +33,6 @@ from strom.log.segment import (
 from strom.log.snapshots import read_snapshot, write_snapshot
 from strom.records.validate import Limits
 
-#: Stands for those of a log that is not open yet.
-NO_PRODUCERS = Producers("")
 _SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 
@@ -50,7 +47,11 @@ class Retained(NamedTuple):
 
 
 class SegmentedLog:
-    """The segments of one partition and what is kept beside them."""
+    """The segments of one partition and what is kept beside them.
+
+    A broker has thousands of these, most of them idle: what only a log in use needs is made when
+    it is first needed.
+    """
 
     __slots__ = (
         "_active",
@@ -76,25 +77,35 @@ class SegmentedLog:
         "start_offset",
     )
 
-    def __init__(self, files: OpenFiles, directory: str, name: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: str,
+        name: tuple[str, int],
+        config: LogConfig,
+        loaded: Loaded,
+    ) -> None:
         self._files = files
         self.directory = directory
         self.name = name
+        self._config = config
+        self._limits: Limits | None = None
         #: Never empty once the log is open; the last one is the active segment.
-        self.segments: list[Segment] = []
+        self.segments = loaded.segments
         self.start_offset = 0
         #: The offset that the next record will get.
-        self.end_offset = 0
+        self.end_offset = loaded.end_offset
         #: Everything in front of it would outlive a power cut.
         self.recovery_point = 0
-        self.epochs = Epochs(files.disk, directory)
-        self.producers = NO_PRODUCERS
+        self.epochs = loaded.epochs
+        #: None while no producer with an id is known.
+        self.producers = loaded.producers
         #: Offsets of the snapshots that are there, ascending.
-        self.snapshots: list[int] = []
+        self.snapshots = loaded.snapshots
         #: The error of the disk after which this log takes nothing more.
         self.failed: OSError | None = None
         #: What recovery had to cut off.
-        self.cut_bytes = 0
+        self.cut_bytes = loaded.cut_bytes
         self._flushed_ms = 0
         self._written_back = 0
         self._truncations = 0
@@ -108,6 +119,11 @@ class SegmentedLog:
     # Settings and facts.
 
     @property
+    def label(self) -> str:
+        """The name as in messages."""
+        return f"{self.name[0]}-{self.name[1]}"
+
+    @property
     def config(self) -> LogConfig:
         """The settings; another one may be assigned at any time."""
         return self._config
@@ -115,16 +131,24 @@ class SegmentedLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        if self.segments:
-            self._active.interval_bytes = config.index_interval_bytes
-        self._limits = Limits(
-            f"{self.name[0]}-{self.name[1]}",
-            config.message_bytes_max,
-            config.cleanup_compact,
-            config.timestamp_type == LOG_APPEND_TIME,
-            config.timestamp_before_max_ms,
-            config.timestamp_after_max_ms,
-        )
+        self._limits = None
+        self._active.interval_bytes = config.index_interval_bytes
+
+    @property
+    def limits(self) -> Limits:
+        """What the settings say about batches."""
+        limits = self._limits
+        if limits is None:
+            config = self._config
+            limits = self._limits = Limits(
+                self.label,
+                config.message_bytes_max,
+                config.cleanup_compact,
+                config.timestamp_type == LOG_APPEND_TIME,
+                config.timestamp_before_max_ms,
+                config.timestamp_after_max_ms,
+            )
+        return limits
 
     @property
     def size_bytes(self) -> int:
@@ -138,7 +162,8 @@ class SegmentedLog:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return up to where every transaction is decided, and the decision committed."""
-        return self.producers.last_stable_offset(high_watermark)
+        producers = self.producers
+        return high_watermark if producers is None else producers.last_stable_offset(high_watermark)
 
     # Rolling.
 
@@ -188,12 +213,14 @@ class SegmentedLog:
         """Write down the producers as of the end of the log, unless that was done before."""
         offset = self.end_offset
         if offset > (self.snapshots[-1] if self.snapshots else 0):
-            data = write_snapshot(self.producers)
+            data = write_snapshot(self.producers or Producers(self.label))
             self._files.disk.write_atomically(self._snapshot_path(offset), data, sync=False)
-            self.snapshots.append(offset)
+            self.snapshots = (*self.snapshots, offset)
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget the producers that were silent for too long; return how many."""
+        if self.producers is None:
+            return 0
         return self.producers.expire(now_ms, self._config.producer_expiration_ms)
 
     def _snapshot_path(self, offset: int) -> str:
@@ -299,8 +326,8 @@ class SegmentedLog:
         self.epochs.write()
         for each in self.snapshots:
             self._files.disk.remove(self._snapshot_path(each))
-        self.snapshots = []
-        self.producers = Producers(self._limits.partition)
+        self.snapshots = ()
+        self.producers = None
 
     def _begin_truncation(self) -> None:
         self._truncations += 1
@@ -310,17 +337,18 @@ class SegmentedLog:
     def _restore_producers(self) -> None:
         """Find the producers again as they were at the end that the log has now."""
         disk = self._files.disk
-        for each in [each for each in self.snapshots if each > self.end_offset]:
-            disk.remove(self._snapshot_path(each))
-            self.snapshots.remove(each)
+        for each in self.snapshots:
+            if each > self.end_offset:
+                disk.remove(self._snapshot_path(each))
+        self.snapshots = tuple(each for each in self.snapshots if each <= self.end_offset)
         start, producers = 0, None
         for start in reversed(self.snapshots):
-            producers = read_snapshot(disk.read(self._snapshot_path(start)), self._limits.partition)
+            producers = read_snapshot(disk.read(self._snapshot_path(start)), self.label)
             if producers is not None:
                 break
         if producers is None:
-            start, producers = 0, Producers(self._limits.partition)
-        self.producers = replay(self.segments, producers, start, self.end_offset)
+            start, producers = 0, Producers(self.label)
+        self.producers = replay(self.segments, producers, start, self.end_offset) or None
 
     # Retention.
 
@@ -383,7 +411,7 @@ class SegmentedLog:
         disk = self._files.disk
         paths = [segment.path(suffix) for suffix in _SUFFIXES]
         if segment.base_offset in self.snapshots and segment.base_offset != self.snapshots[-1]:
-            self.snapshots.remove(segment.base_offset)
+            self.snapshots = tuple(each for each in self.snapshots if each != segment.base_offset)
             paths.append(segment.path(SNAPSHOT))
         segment.close()
         marked = []

@@ -57,10 +57,11 @@ def describe(topic: str, index: int, context: Context) -> answer.PartitionRespon
             error_message=error.message,
             active_producers=(),
         )
+    known = () if producers is None else producers.items()
     return answer.PartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,
-        active_producers=tuple(state(*each) for each in sorted(producers.items(), key=first)),
+        active_producers=tuple(state(*each) for each in known),
     )
 
 
@@ -70,11 +71,6 @@ def require_topic(name: str, context: Context) -> None:
     if name not in context.image.topics_by_name:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise KafkaError(code, STOCK_TEXTS[code])
-
-
-def first(item: tuple[int, Producer]) -> int:
-    """Return the producer's id."""
-    return item[0]
 
 
 def state(producer_id: int, producer: Producer) -> answer.ProducerState:
