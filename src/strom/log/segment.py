@@ -113,7 +113,6 @@ class Segment:
         for suffix in (INDEX, TIME_INDEX):
             disk.write(self.path(suffix), b"")
         disk.remove(self.path(TRANSACTION_INDEX))
-        self.set_indexes(OffsetIndex(), TimeIndex())
         self.max_time_ms = -1
         self._aborted = []
         file = disk.open(self.path(LOG), create=True)
@@ -278,6 +277,9 @@ class Segment:
         """
         file = self.file()
         position = self.size_bytes
+        if position == 0:
+            # From the first batch on they are kept; many a partition never has one.
+            self.offset_index()
         try:
             written = file.write_at(batch, position)
             while written < len(batch):
