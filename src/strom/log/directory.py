@@ -85,8 +85,9 @@ class LogDirectory:
         self.was_clean = False
         #: The broker epoch that the last clean stop noted, or -1.
         self.clean_epoch = -1
-        #: What each checkpoint file holds, so that an unchanged one is not written again.
-        self._saved: dict[str, dict[TopicPartition, int]] = {}
+        #: The hash of what each checkpoint file holds, so that an unchanged one is not written
+        #: again; the offsets themselves would be 100 bytes a partition and file.
+        self._saved: dict[str, int] = {}
 
     @staticmethod
     def is_formatted(disk: Disk, path: str) -> bool:
@@ -158,9 +159,10 @@ class LogDirectory:
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Replace a checkpoint file, if something has changed."""
-        if self._saved.get(name) != offsets:
+        content = hash(frozenset(offsets.items()))
+        if self._saved.get(name) != content:
             write_checkpoint(self.disk, f"{self.path}/{name}", offsets)
-            self._saved[name] = dict(offsets)
+            self._saved[name] = content
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Return up to where each log is surely on disk."""
