@@ -46,7 +46,8 @@ machine and disk with their defaults; rounds: {rounds}, alternating which goes f
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
 librdkafka (`bench/load.py`) and from Kafka's producer-perf-test; its consumer-perf-test joins a
 group, which Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user and
-system.
+system. The KB per partition are what 3,000 more of them add: for Kafka to the objects alive on its
+heap after a full collection, for Strom to all of its anonymous memory.
 
 {versions}
 

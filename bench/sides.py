@@ -10,6 +10,7 @@ from pathlib import Path
 
 import confluent_kafka
 
+from bench import jvm
 from tests import nodes
 
 ROOT = Path(__file__).parent.parent
@@ -27,9 +28,10 @@ class Strom:
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
         self.port = nodes.free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.data = self.home / "data"
         self.config = self.home / "server.properties"
         listeners = f"listeners=PLAINTEXT://{self.bootstrap}\n"
-        self.config.write_text(f"node.id=1\n{listeners}log.dirs={self.home / 'data'}\n")
+        self.config.write_text(f"node.id=1\n{listeners}log.dirs={self.data}\n")
         self.process = None
 
     @staticmethod
@@ -57,6 +59,11 @@ class Strom:
     def pid(self):
         return self.process.pid
 
+    def held_bytes(self):
+        """The memory that is the process's own: all of it, with what its allocator keeps."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) * 1024
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(STOP_SECONDS)
@@ -76,6 +83,7 @@ class Kafka:
 
     def __init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
+        self.data = self.home / "k" / "data-1"
         self.port = nodes.free_port(nodes.CONTROLLER_DISTANCE)
         self.bootstrap = f"127.0.0.1:{self.port}"
 
@@ -93,6 +101,10 @@ class Kafka:
     @property
     def pid(self):
         return int((self.home / "k" / "pids").read_text())
+
+    def held_bytes(self):
+        """What is alive of the heap, and nothing of what the JVM has besides."""
+        return jvm.live_heap_bytes(self.pid)
 
     def stop(self):
         self.peer("stop")
