@@ -93,7 +93,7 @@ def append_topic(
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
         partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
-        return ProduceTopicResponse(name, topic.topic_id, partitions)
+        return ProduceTopicResponse(None, topic.topic_id, partitions)
     partitions = [append(name, each, request.acks, context, receipts) for each in topic.partitions]
     return ProduceTopicResponse(name, topic.topic_id, partitions)
 
