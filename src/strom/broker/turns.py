@@ -31,31 +31,43 @@ def answer_each(
     work: Callable[[Item], Done],
     respond: Callable[[list[Done]], Response],
     offload: Offload,
+    *,
+    at_once: int = AT_ONCE,
 ) -> Response | Coroutine[None, None, Response | Large]:
     """Do the work for each item, and make the answer of what came out, in the same order.
 
     Work that raises a ColdError has done nothing, and is done again.
     """
     done: list[Done] = []
-    if len(items) <= AT_ONCE:
+    if len(items) <= at_once:
         try:
             for item in items:
                 done.append(work(item))  # noqa: PERF401 - what is done before an error stays done
             return respond(done)
         except ColdError:
             pass
-    return _answer_later(items, work, respond, offload, done)
+    rest = in_turns(items[len(done) :], work, offload, at_once=at_once)
+    return _answer_later(done, rest, respond, at_once)
 
 
 async def _answer_later(
-    items: Sequence[Item],
-    work: Callable[[Item], Done],
-    respond: Callable[[list[Done]], Response],
-    offload: Offload,
     done: list[Done],
+    rest: Coroutine[None, None, list[Done]],
+    respond: Callable[[list[Done]], Response],
+    at_once: int,
 ) -> Response | Large:
-    done += await in_turns(items[len(done) :], work, offload)
-    return respond(done) if len(done) <= AT_ONCE else Large(lambda: respond(done))
+    done += await rest
+    return answer_of(len(done), lambda: respond(done), at_once=at_once)
+
+
+def answer_of(
+    count: int, build: Callable[[], Response], *, at_once: int = AT_ONCE
+) -> Response | Large:
+    """Return the answer about so many items; build and write one about many in a thread.
+
+    What it is built of must be values that nobody changes.
+    """
+    return build() if count <= at_once else Large(build)
 
 
 async def in_turns(

@@ -4,6 +4,7 @@ Behaviour:
 - The answer says whether the move has begun; DescribeLogDirs shows how far it is. The partition is
   written and read all the while, see `broker.moves`.
 - To name the directory that the replica is in takes a move back; to name a third one goes there.
+- Many partitions take several turns on the loop; later requests of the connection wait for them.
 - A path that is no log directory is LOG_DIR_NOT_FOUND, a failed one KAFKA_STORAGE_ERROR, a
   partition that is not here UNKNOWN_TOPIC_OR_PARTITION.
 
@@ -13,16 +14,21 @@ Versions:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Ordered
+from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
     from kio.schema.alter_replica_log_dirs.v2 import request as asked
     from kio.schema.alter_replica_log_dirs.v2 import response as answer
+
+    Reply = answer.AlterReplicaLogDirsResponse
 else:
     answer = lazy("kio.schema.alter_replica_log_dirs.v2.response")
 
@@ -30,19 +36,39 @@ KEY = 34
 VERSIONS = range(1, 3)
 
 
-def handle(
-    request: asked.AlterReplicaLogDirsRequest, context: Context
-) -> answer.AlterReplicaLogDirsResponse:
+class Wish(NamedTuple):
+    """Where a partition is to go."""
+
+    topic: str
+    partition_index: int
+    path: str
+
+
+def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply | Ordered:
     """Begin every move."""
+    wishes = [
+        Wish(topic.name, index, directory.path)
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    ]
+    reply = answer_each(
+        wishes,
+        lambda wish: begin(wish, context),
+        lambda codes: respond(wishes, codes),
+        context.parts.host.offload,
+    )
+    return Ordered(reply) if asyncio.iscoroutine(reply) else reply
+
+
+def respond(wishes: Iterable[Wish], codes: Iterable[ErrorCode]) -> Reply:
+    """Tell what became of every wish, by topic."""
     by_topic: dict[str, list[answer.AlterReplicaLogDirPartitionResult]] = {}
-    for directory in request.dirs:
-        for topic in directory.topics:
-            results = by_topic.setdefault(topic.name, [])
-            for index in topic.partitions:
-                code = begin(topic.name, index, directory.path, context)
-                results.append(
-                    answer.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
-                )
+    for wish, code in zip(wishes, codes, strict=True):
+        result = answer.AlterReplicaLogDirPartitionResult(
+            partition_index=wish.partition_index, error_code=code
+        )
+        by_topic.setdefault(wish.topic, []).append(result)
     return answer.AlterReplicaLogDirsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(
@@ -52,10 +78,10 @@ def handle(
     )
 
 
-def begin(topic: str, index: int, path: str, context: Context) -> ErrorCode:
+def begin(wish: Wish, context: Context) -> ErrorCode:
     """Begin one move, or say why not."""
     try:
-        context.parts.moves.begin(topic, index, path)
+        context.parts.moves.begin(*wish)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -14,11 +14,13 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.deciding import decide
+from strom.broker.turns import answer_of
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
 from strom.metadata.topic_decisions import CreatedTopic, NewTopic
@@ -36,10 +38,13 @@ else:
 KEY = 19
 VERSIONS = range(2, 8)
 
+#: A topic is described with dozens of settings.
+TOPICS_AT_ONCE = 8
+
 
 async def handle(
     request: asked.CreateTopicsRequest, context: Context
-) -> answer.CreateTopicsResponse:
+) -> answer.CreateTopicsResponse | Large:
     """Have the controller create the topics."""
     wanted = [read_topic(topic) for topic in request.topics]
     parts = context.parts
@@ -56,12 +61,18 @@ async def handle(
     except KafkaError as error:
         refusal = Refusal.of(error)
         created = {topic.name: refusal for topic in wanted}
+    settings = parts.settings
+    return answer_of(len(created), lambda: respond(created, settings), at_once=TOPICS_AT_ONCE)
+
+
+def respond(
+    created: Mapping[str, CreatedTopic | Refusal], settings: BrokerSettings
+) -> answer.CreateTopicsResponse:
+    """Tell what became of every topic."""
     return answer.CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            refused(name, outcome)
-            if isinstance(outcome, Refusal)
-            else described(outcome, parts.settings)
+            refused(name, outcome) if isinstance(outcome, Refusal) else described(outcome, settings)
             for name, outcome in created.items()
         ),
     )

@@ -5,6 +5,7 @@ Behaviour:
   beyond it, or below 0, is OFFSET_OUT_OF_RANGE; one before the log's start changes nothing.
 - A topic that is only compacted has no start to move: POLICY_VIOLATION.
 - The answer's low watermark is the smallest first offset of the replicas; there is one replica.
+- Many partitions take several turns on the loop; later requests of the connection wait for them.
 - As in Kafka, the new start outlives a crash once the next checkpoint has noted it.
 
 Versions:
@@ -13,32 +14,54 @@ Versions:
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Ordered
+from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
     from kio.schema.delete_records.v2 import request as asked
     from kio.schema.delete_records.v2 import response as answer
+
+    Reply = answer.DeleteRecordsResponse
 else:
     answer = lazy("kio.schema.delete_records.v2.response")
 
 KEY = 21
 VERSIONS = range(3)
 
+#: A start that moves may have to be written down, which is a file.
+PARTITIONS_AT_ONCE = 20
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 
-def handle(request: asked.DeleteRecordsRequest, context: Context) -> answer.DeleteRecordsResponse:
+def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ordered:
     """Move the start of every partition."""
+    reply = answer_each(
+        [(topic.name, each) for topic in request.topics for each in topic.partitions],
+        lambda wanted: delete(*wanted, context),
+        lambda results: respond(request, results),
+        context.parts.host.offload,
+        at_once=PARTITIONS_AT_ONCE,
+    )
+    return Ordered(reply) if asyncio.iscoroutine(reply) else reply
+
+
+def respond(
+    request: asked.DeleteRecordsRequest, results: Iterable[answer.DeleteRecordsPartitionResult]
+) -> Reply:
+    """Put the answers for the partitions under their topics."""
+    rest = iter(results)
     topics = tuple(
         answer.DeleteRecordsTopicResult(
-            name=topic.name,
-            partitions=tuple(delete(topic.name, each, context) for each in topic.partitions),
+            name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
         )
         for topic in request.topics
     )

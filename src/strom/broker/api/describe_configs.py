@@ -13,12 +13,13 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, text_of
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.resources import logger_levels
+from strom.broker.turns import answer_each
 from strom.metadata.settings.catalogue import Kind, Resource
 from strom.metadata.settings.describe import FROM_LOGGER, Described, describe
 from strom.metadata.topics import check_topic_name
@@ -28,12 +29,16 @@ from strom.wire.lazy import lazy
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4 import request as asked
     from kio.schema.describe_configs.v4 import response as answer
+
+    Reply = answer.DescribeConfigsResponse
 else:
     answer = lazy("kio.schema.describe_configs.v4.response")
 
 KEY = 32
 VERSIONS = range(1, 5)
 
+#: A resource has dozens of settings, each with its synonyms.
+RESOURCES_AT_ONCE = 8
 LOGGER = 8
 UNKNOWN_TYPE = 0
 NAMELESS: dict[int, str] = {
@@ -44,11 +49,16 @@ NAMELESS: dict[int, str] = {
 
 def handle(
     request: asked.DescribeConfigsRequest, context: Context
-) -> answer.DescribeConfigsResponse:
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """Describe every resource."""
-    return answer.DescribeConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(result(each, request, context) for each in request.resources),
+    return answer_each(
+        request.resources,
+        lambda each: result(each, request, context),
+        lambda results: answer.DescribeConfigsResponse(
+            throttle_time=NO_THROTTLE, results=tuple(results)
+        ),
+        context.parts.host.offload,
+        at_once=RESOURCES_AT_ONCE,
     )
 
 

@@ -15,18 +15,23 @@ Versions:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_of, in_turns
 from strom.log.directory import LogDirectory
+from strom.log.log import Log
+from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
     from kio.schema.describe_log_dirs.v5 import request as asked
     from kio.schema.describe_log_dirs.v5 import response as answer
+
+    Reply = answer.DescribeLogDirsResponse
 else:
     answer = lazy("kio.schema.describe_log_dirs.v5.response")
 
@@ -44,21 +49,37 @@ class Volume(NamedTuple):
     usable_bytes: int
 
 
-async def handle(
-    request: asked.DescribeLogDirsRequest, context: Context
-) -> answer.DescribeLogDirsResponse:
+class Held(NamedTuple):
+    """A log in a directory."""
+
+    topic: str
+    partition_index: int
+    size_bytes: int
+    lag: int
+    is_future: bool
+
+
+async def handle(request: asked.DescribeLogDirsRequest, context: Context) -> Reply | Large:
     """Describe every directory."""
-    paths = [each.path for each in context.replicas.directories if each.failed is None]
+    directories = context.replicas.directories
+    paths = [each.path for each in directories if each.failed is None]
     volumes = await context.parts.host.offload(lambda: {path: volume_of(path) for path in paths})
     wanted = wanted_partitions(request)
-    return answer.DescribeLogDirsResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.NONE,
-        results=tuple(
-            describe(directory, volumes.get(directory.path), wanted, context)
-            for directory in context.replicas.directories
-        ),
-    )
+    held = [await logs_in(each, wanted, context) for each in directories]
+    cordoned = context.settings.items("cordoned.log.dirs")
+    # One may have failed while the volumes were asked for.
+    known = [None if each.failed is not None else volumes.get(each.path) for each in directories]
+
+    def build() -> Reply:
+        results = [
+            describe(directory, volume, logs, cordoned)
+            for directory, volume, logs in zip(directories, known, held, strict=True)
+        ]
+        return answer.DescribeLogDirsResponse(
+            throttle_time=NO_THROTTLE, error_code=ErrorCode.NONE, results=tuple(results)
+        )
+
+    return answer_of(sum(map(len, held)), build)
 
 
 def volume_of(path: str) -> Volume:
@@ -77,23 +98,45 @@ def wanted_partitions(request: asked.DescribeLogDirsRequest) -> set[tuple[str, i
     return {(topic.topic, index) for topic in request.topics for index in topic.partitions}
 
 
+async def logs_in(
+    directory: LogDirectory, wanted: set[tuple[str, int]] | None, context: Context
+) -> list[Held]:
+    """List the logs in a directory, those that move into it last."""
+    held: list[tuple[Partition, Log | None]] = [
+        *[(each, None) for each in context.replicas.partitions_in(directory)],
+        *[(move.partition, move.future) for move in context.parts.moves.into(directory)],
+    ]
+    if wanted is not None:
+        held = [each for each in held if (each[0].topic, each[0].index) in wanted]
+    return await in_turns(held, lambda each: measured(*each), context.parts.host.offload)
+
+
+def measured(partition: Partition, future: Log | None) -> Held:
+    """Return how large the partition's log is, or a future one, and how far it is behind."""
+    log = future or partition.log
+    target = partition.high_watermark if future is None else partition.log.end_offset
+    lag = max(target - log.end_offset, 0)
+    return Held(partition.topic, partition.index, log.size_bytes, lag, future is not None)
+
+
 def describe(
-    directory: LogDirectory,
-    volume: Volume | None,
-    wanted: set[tuple[str, int]] | None,
-    context: Context,
+    directory: LogDirectory, volume: Volume | None, held: list[Held], cordoned: Collection[str]
 ) -> answer.DescribeLogDirsResult:
     """Describe one directory."""
-    # It may have failed while the volumes were asked for.
-    if directory.failed is not None or volume is None:
+    if volume is None:
         return answer.DescribeLogDirsResult(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=()
         )
     by_topic: dict[str, list[answer.DescribeLogDirsPartition]] = {}
-    for topic, partition in held(directory, context):
-        if wanted is None or (topic, partition.partition_index) in wanted:
-            by_topic.setdefault(topic, []).append(partition)
-    cordoned = context.settings.items("cordoned.log.dirs")
+    for each in held:
+        by_topic.setdefault(each.topic, []).append(
+            answer.DescribeLogDirsPartition(
+                partition_index=each.partition_index,
+                partition_size=each.size_bytes,
+                offset_lag=each.lag,
+                is_future_key=each.is_future,
+            )
+        )
     return answer.DescribeLogDirsResult(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
@@ -104,27 +147,4 @@ def describe(
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
         is_cordoned=directory.path in cordoned or ALL_CORDONED in cordoned,
-    )
-
-
-def held(
-    directory: LogDirectory, context: Context
-) -> Iterator[tuple[str, answer.DescribeLogDirsPartition]]:
-    """Yield the partitions in a directory, those that move into it last."""
-    for partition in context.replicas.partitions_in(directory):
-        log = partition.log
-        lag = max(partition.high_watermark - log.end_offset, 0)
-        yield partition.topic, entry(partition.index, log.size_bytes, lag, is_future=False)
-    for move in context.parts.moves.into(directory):
-        lag = move.partition.log.end_offset - move.future.end_offset
-        index = move.partition.index
-        yield move.partition.topic, entry(index, move.future.size_bytes, lag, is_future=True)
-
-
-def entry(
-    index: int, size_bytes: int, lag: int, *, is_future: bool
-) -> answer.DescribeLogDirsPartition:
-    """Describe one partition."""
-    return answer.DescribeLogDirsPartition(
-        partition_index=index, partition_size=size_bytes, offset_lag=lag, is_future_key=is_future
     )

@@ -10,10 +10,13 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_each
 from strom.log.producers import Producer
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
@@ -22,6 +25,8 @@ from strom.wire.lazy import lazy
 if TYPE_CHECKING:
     from kio.schema.describe_producers.v0 import request as asked
     from kio.schema.describe_producers.v0 import response as answer
+
+    Reply = answer.DescribeProducersResponse
 else:
     answer = lazy("kio.schema.describe_producers.v0.response")
 
@@ -31,14 +36,24 @@ VERSIONS = range(1)
 
 def handle(
     request: asked.DescribeProducersRequest, context: Context
-) -> answer.DescribeProducersResponse:
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """List the producers of every partition."""
+    return answer_each(
+        [(topic.name, index) for topic in request.topics for index in topic.partition_indexes],
+        lambda wanted: describe(*wanted, context),
+        lambda described: respond(request, described),
+        context.parts.host.offload,
+    )
+
+
+def respond(
+    request: asked.DescribeProducersRequest, described: Iterable[answer.PartitionResponse]
+) -> Reply:
+    """Put the answers for the partitions under their topics."""
+    rest = iter(described)
     topics = tuple(
         answer.TopicResponse(
-            name=topic.name,
-            partitions=tuple(
-                describe(topic.name, index, context) for index in topic.partition_indexes
-            ),
+            name=topic.name, partitions=tuple(islice(rest, len(topic.partition_indexes)))
         )
         for topic in request.topics
     )

@@ -4,6 +4,7 @@ Behaviour:
 - Topics come in the order of their names, each once; no list of topics means all of them.
 - A page has at most as many partitions as the client asks for and
   `max.request.partition.size.limit` allows, at least one; what follows it is told by the cursor.
+- A page of many partitions is put together off the loop.
 - A cursor begins with its topic and partition. One whose topic was not asked for, or with a
   partition below 0, is INVALID_REQUEST for every topic.
 
@@ -16,7 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_of
 from strom.metadata.image import Image, Topic
 from strom.metadata.topics import absence_of, is_internal
 from strom.wire.errors import ErrorCode
@@ -34,9 +36,10 @@ VERSIONS = range(1)
 
 def handle(
     request: asked.DescribeTopicPartitionsRequest, context: Context
-) -> answer.DescribeTopicPartitionsResponse:
+) -> answer.DescribeTopicPartitionsResponse | Large:
     """Describe as many partitions as fit on a page."""
-    names = wanted_names(request, context.image)
+    image = context.image
+    names = wanted_names(request, image)
     cursor = request.cursor
     start = 0
     if cursor is not None:
@@ -47,7 +50,9 @@ def handle(
         start = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
     limit = context.settings.number("max.request.partition.size.limit")
     left = max(1, min(request.response_partition_limit, limit))
-    return page(names, start, left, context.image)
+    topics = [image.topics_by_name.get(name) for name in names]
+    count = len(names) + sum(len(topic.partitions) for topic in topics if topic is not None)
+    return answer_of(min(left, count), lambda: page(names, start, left, image))
 
 
 def wanted_names(request: asked.DescribeTopicPartitionsRequest, image: Image) -> list[str]:

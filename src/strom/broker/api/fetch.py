@@ -22,7 +22,7 @@ from collections.abc import Collection, Coroutine
 
 from strom.broker.context import Context, Large
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
-from strom.broker.turns import AT_ONCE, in_turns
+from strom.broker.turns import AT_ONCE, answer_of, in_turns
 from strom.log.cold import ColdError
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
@@ -236,10 +236,8 @@ def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchRespo
 def respond(
     fetched: list[tuple[Wanted, FetchedPartition]], session_id: int
 ) -> FetchResponse | Large:
-    """Return the answer; one for many partitions is put together off the loop."""
-    if len(fetched) > AT_ONCE:
-        return Large(lambda: FetchResponse(grouped(fetched), session_id=session_id))
-    return FetchResponse(grouped(fetched), session_id=session_id)
+    """Return the answer."""
+    return answer_of(len(fetched), lambda: FetchResponse(grouped(fetched), session_id=session_id))
 
 
 def grouped(fetched: list[tuple[Wanted, FetchedPartition]]) -> list[FetchedTopic]:

@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_of
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
@@ -53,11 +54,15 @@ def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noq
 
 def handle(
     request: asked.FindCoordinatorRequest, context: Context
-) -> answer.FindCoordinatorResponse:
+) -> answer.FindCoordinatorResponse | Large:
     """Answer for each key."""
-    return answer.FindCoordinatorResponse(
-        throttle_time=NO_THROTTLE,
-        coordinators=tuple(find(key, request.key_type) for key in request.coordinator_keys),
+    keys = request.coordinator_keys
+    return answer_of(
+        len(keys),
+        lambda: answer.FindCoordinatorResponse(
+            throttle_time=NO_THROTTLE,
+            coordinators=tuple(find(key, request.key_type) for key in keys),
+        ),
     )
 
 

@@ -11,10 +11,12 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_of
 from strom.metadata.image import Image
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
@@ -40,20 +42,17 @@ TYPES_FROM = 1
 
 def handle(
     request: asked.ListConfigResourcesRequest, context: Context
-) -> answer.ListConfigResourcesResponse:
+) -> answer.ListConfigResourcesResponse | Large:
     """List the resources of the types asked for."""
     wanted = set(request.resource_types or TYPES)
     if context.version < TYPES_FROM:
         wanted = {CLIENT_METRICS}
     if not wanted <= set(TYPES):
         return response(ErrorCode.UNSUPPORTED_VERSION, ())
-    found = tuple(
-        answer.ConfigResource(resource_name=name, resource_type=each)
-        for each in TYPES
-        if each in wanted
-        for name in names(each, context.image)
-    )
-    return response(ErrorCode.NONE, found)
+    found = [
+        (name, each) for each in TYPES if each in wanted for name in names(each, context.image)
+    ]
+    return answer_of(len(found), lambda: response(ErrorCode.NONE, found))
 
 
 def names(resource_type: int, image: Image) -> list[str]:
@@ -66,9 +65,14 @@ def names(resource_type: int, image: Image) -> list[str]:
 
 
 def response(
-    code: ErrorCode, resources: tuple[answer.ConfigResource, ...]
+    code: ErrorCode, resources: Sequence[tuple[str, int]]
 ) -> answer.ListConfigResourcesResponse:
-    """Return the answer."""
+    """Return the answer, with each resource's name and type."""
     return answer.ListConfigResourcesResponse(
-        throttle_time=NO_THROTTLE, error_code=code, config_resources=resources
+        throttle_time=NO_THROTTLE,
+        error_code=code,
+        config_resources=tuple(
+            answer.ConfigResource(resource_name=name, resource_type=each)
+            for name, each in resources
+        ),
     )

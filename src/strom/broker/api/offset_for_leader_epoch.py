@@ -11,16 +11,21 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
     from kio.schema.offset_for_leader_epoch.v4 import request as asked
     from kio.schema.offset_for_leader_epoch.v4 import response as answer
+
+    Reply = answer.OffsetForLeaderEpochResponse
 else:
     answer = lazy("kio.schema.offset_for_leader_epoch.v4.response")
 
@@ -30,12 +35,24 @@ VERSIONS = range(2, 5)
 
 def handle(
     request: asked.OffsetForLeaderEpochRequest, context: Context
-) -> answer.OffsetForLeaderEpochResponse:
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """Look up the end of every epoch."""
+    return answer_each(
+        [(topic.topic, each) for topic in request.topics for each in topic.partitions],
+        lambda wanted: look_up(*wanted, context),
+        lambda found: respond(request, found),
+        context.parts.host.offload,
+    )
+
+
+def respond(
+    request: asked.OffsetForLeaderEpochRequest, found: Iterable[answer.EpochEndOffset]
+) -> Reply:
+    """Put the answers for the partitions under their topics."""
+    rest = iter(found)
     topics = tuple(
         answer.OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=tuple(look_up(topic.topic, each, context) for each in topic.partitions),
+            topic=topic.topic, partitions=tuple(islice(rest, len(topic.partitions)))
         )
         for topic in request.topics
     )
