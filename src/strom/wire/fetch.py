@@ -10,7 +10,7 @@ A response is a list of parts: bytes, and slices of log files that the link send
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -94,7 +94,8 @@ class FetchRequest(NamedTuple):
 class Slice(NamedTuple):
     """A part of a log file, to be sent without being read."""
 
-    file: object
+    #: Whatever the sender can send from.
+    file: Any
     position: int
     size: int
 
