@@ -1,0 +1,31 @@
+"""What an assignor is told, and what it answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+#: Partitions by topic; a topic without partitions is not in it.
+Partitions = Mapping[UUID, frozenset[int]]
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it."""
+
+    member_id: str
+    instance_id: str | None
+    #: The topics that exist and that it wants to read.
+    topics: frozenset[UUID]
+    #: What the assignment before gave it.
+    owned: Partitions
+
+
+class Assignor(Protocol):
+    """Gives each partition of each subscribed topic to one of the topic's subscribers.
+
+    The same arguments give the same answer. A member that gets nothing is in the answer too.
+    """
+
+    def __call__(
+        self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]
+    ) -> dict[str, Partitions]:
+        """Return what each member shall have, given how many partitions each topic has."""
