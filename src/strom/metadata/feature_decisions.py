@@ -14,6 +14,9 @@ from strom.metadata.records import FeatureLevel, Record, SupportedFeature
 from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 
+GROUP_VERSION = "group.version"
+TRANSACTION_VERSION = "transaction.version"
+
 #: 4.3-IV0; and the lowest that still is KRaft as we know it, 3.3-IV3.
 METADATA_VERSION_MAX = 30
 METADATA_VERSION_MIN = 7
@@ -22,11 +25,11 @@ METADATA_VERSION_MIN = 7
 SUPPORTED: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (METADATA_VERSION_MIN, METADATA_VERSION_MAX),
     "eligible.leader.replicas.version": (0, 1),
-    "group.version": (0, 1),
+    GROUP_VERSION: (0, 1),
     "kraft.version": (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    "transaction.version": (0, 2),
+    TRANSACTION_VERSION: (0, 2),
 }
 
 KRAFT_VERSION = "kraft.version"

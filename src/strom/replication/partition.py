@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strom.log.log import Appended, Log
+from strom.log.producers import Origin
 from strom.records.batch import Header
 from strom.replication.progress import Progress
 from strom.replication.waiting import Waiter
@@ -130,20 +131,42 @@ class Partition:
         self, records: memoryview, header: Header, now_ms: int, *, all_in_sync: bool
     ) -> Appended:
         """Append a producer's batch as the leader; the batch is patched where it lies."""
-        progress = self.progress
-        if progress is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if all_in_sync and len(progress.in_sync) < self.in_sync_min:
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        progress = self._leading(all_in_sync=all_in_sync)
         log = self.log
         appended = log.append_as_leader(
             records, header=header, leader_epoch=self.leader_epoch, now_ms=now_ms
         )
         if progress.on_append(log.end_offset) and self._watchers is not None:
-            size_bytes = len(records)
-            for waiter in self.watchers():
-                waiter.on_growth(size_bytes)
+            self._tell_growth(len(records))
         return appended
+
+    def append_own(self, batch: memoryview, now_ms: int, transaction_version: int = 0) -> Appended:
+        """Append what a coordinator wrote: records of its own log, or the end of a transaction."""
+        progress = self._leading(all_in_sync=True)
+        log = self.log
+        appended = log.append_as_leader(
+            batch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        if progress.on_append(log.end_offset) and self._watchers is not None:
+            self._tell_growth(len(batch))
+        return appended
+
+    def _leading(self, *, all_in_sync: bool) -> Progress:
+        """Return how far the replicas are; refuse if it is not ours to append, or not now."""
+        progress = self.progress
+        if progress is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if all_in_sync and len(progress.in_sync) < self.in_sync_min:
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        return progress
+
+    def _tell_growth(self, size_bytes: int) -> None:
+        for waiter in self.watchers():
+            waiter.on_growth(size_bytes)
 
     def is_committed(self, last_offset: int) -> bool:
         """Whether every in-sync replica has the record."""

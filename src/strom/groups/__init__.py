@@ -1,0 +1,1 @@
+"""Groups of consumers and their offsets: what their coordinator decides."""
