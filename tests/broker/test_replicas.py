@@ -137,41 +137,161 @@ class Unreadable(FakeDisk):
         return super().scan(path)
 
 
-def test_a_directory_that_cannot_be_read_at_the_start_takes_only_its_partitions_along():
-    disk = Unreadable()
-    directories = []
-    for number, path in enumerate(("/one", "/two"), 1):
-        LogDirectory.format(disk, path, Meta(1, "cluster", UUID(int=number)))
-        directories.append(LogDirectory.open(disk, path))
-    image = Image()
-    for record in (
-        TopicCreated(name="t", topic_id=TOPIC_ID),
-        *(
-            PartitionCreated(
-                partition_id=index,
-                topic_id=TOPIC_ID,
-                replicas=(1,),
-                isr=(1,),
-                leader=1,
-                leader_epoch=0,
-                partition_epoch=0,
-                directories=(UUID(int=index + 1),),
+UNASSIGNED = UUID(int=1)
+ONE, TWO, GONE = UUID(int=101), UUID(int=102), UUID(int=103)
+
+
+class Node:
+    """The replicas of a broker with two directories, opened as often as one likes."""
+
+    def __init__(self, *assigned, isr=(1,)):
+        self.disk = Unreadable()
+        for path, identifier in (("/one", ONE), ("/two", TWO)):
+            LogDirectory.format(self.disk, path, Meta(1, "cluster", identifier))
+        self.image = Image()
+        records = [TopicCreated(name="t", topic_id=TOPIC_ID)]
+        for index, directory in enumerate(assigned):
+            records.append(
+                PartitionCreated(
+                    partition_id=index,
+                    topic_id=TOPIC_ID,
+                    replicas=(1, OTHER_NODE),
+                    isr=isr,
+                    leader=isr[0],
+                    leader_epoch=0,
+                    partition_epoch=0,
+                    directories=(directory, UUID(int=10)),
+                )
             )
-            for index in range(2)
-        ),
-    ):
-        image = advance(image, [record]).after
+        self.image = advance(Image(), records).after
 
-    async def load():
-        replicas = Replicas(Host(disk=disk), 1, directories, None)
-        await replicas.load(image, BrokerSettings())
-        return replicas
+    def start(self, *, lost=()):
+        self.disk._held.clear()
+        self.directories = [
+            LogDirectory.lost(self.disk, path, OSError(5, "Input/output error"))
+            if path in lost
+            else LogDirectory.open(self.disk, path)
+            for path in ("/one", "/two")
+        ]
+        self.replicas = Replicas(Host(disk=self.disk), 1, self.directories, None)
+        asyncio.run(self.replicas.load(self.image, BrokerSettings()))
+        return self.replicas
 
-    asyncio.run(load())
-    disk.broken = "/two/t-1"
-    replicas = asyncio.run(load())
-    assert replicas.leader_of("t", 0)
-    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-        replicas.leader_of("t", 1)
-    assert replicas.online_directories == directories[:1]
+    def take(self, *records):
+        delta = advance(self.image, records)
+        self.image = delta.after
+        asyncio.run(self.replicas.follow(self.image, delta, BrokerSettings()))
+
+    def assign(self, index, directory):
+        change = PartitionChange(
+            topic_id=TOPIC_ID, partition_id=index, directories=(directory, UUID(int=10))
+        )
+        self.image = advance(self.image, [change]).after
+
+    def places(self):
+        """Return the directory of each partition; None for one that is offline."""
+        found = {}
+        for index in self.image.topics_by_id[TOPIC_ID].partitions:
+            partition = self.replicas.find("t", index)
+            found[index] = partition and self.replicas.directory_of(partition).path
+            if partition is None:
+                with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+                    self.replicas.leader_of("t", index)
+        return found
+
+    def logs(self):
+        return {(path, name) for path in ("/one", "/two") for name in self.disk.directories(path)}
+
+
+def test_a_directory_that_cannot_be_read_at_the_start_takes_only_its_partitions_along():
+    node = Node(ONE, TWO)
+    node.start()
+    node.disk.broken = "/two/t-1"
+    replicas = node.start()
+    assert node.places() == {0: "/one", 1: None}
+    assert replicas.online_directories == node.directories[:1]
     assert replicas.news.is_set()
+
+
+def test_a_partition_that_may_have_a_log_out_of_reach_is_not_begun_anew():
+    """Nor is one that was not yet assigned when the broker went down: nobody knows where it is."""
+    node = Node(ONE, TWO, UNASSIGNED, UNASSIGNED)
+    node.start()
+    assert node.places() == {0: "/one", 1: "/two", 2: "/one", 3: "/two"}
+    node.start(lost=["/two"])
+    assert node.places() == {0: "/one", 1: None, 2: "/one", 3: None}
+    for index in (1, 3):
+        node.take(PartitionChange(topic_id=TOPIC_ID, partition_id=index, leader=1, isr=(1,)))
+    assert node.places() == {0: "/one", 1: None, 2: "/one", 3: None}
+    node.start()
+    assert node.places() == {0: "/one", 1: "/two", 2: "/one", 3: "/two"}
+
+
+def test_one_whose_directory_is_not_there_any_more_waits_for_it():
+    node = Node(ONE, GONE)
+    node.start()
+    assert node.places() == {0: "/one", 1: None}
+    assert node.logs() == {("/one", "t-0")}
+
+
+def test_one_whose_records_others_have_is_begun_anew_unless_it_may_be_out_of_reach():
+    node = Node(GONE, isr=(OTHER_NODE,))
+    node.start(lost=["/two"])
+    assert node.places() == {0: None}
+    node.start()
+    assert node.replicas.find("t", 0) is not None
+
+
+def test_what_a_move_left_behind_is_not_served_while_the_newer_log_is_out_of_reach():
+    node = Node(ONE)
+    node.start()
+    # The move was noted, and the broker went down before the old log was removed.
+    node.disk.make_directory("/two/t-0")
+    node.assign(0, TWO)
+    node.start(lost=["/two"])
+    assert node.places() == {0: None}
+    assert ("/one", "t-0") in node.logs()
+
+
+def test_a_new_topic_with_the_name_of_one_that_is_offline_is_created():
+    node = Node(TWO, UNASSIGNED)
+    node.start(lost=["/two"])
+    assert node.places() == {0: None, 1: None}
+    other = UUID(int=8)
+    created = PartitionCreated(
+        partition_id=0,
+        topic_id=other,
+        replicas=(1,),
+        isr=(1,),
+        leader=1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=(UNASSIGNED,),
+    )
+    node.take(RemoveTopic(topic_id=TOPIC_ID), TopicCreated(name="t", topic_id=other), created)
+    assert node.replicas.leader_of("t", 0).topic_id == other
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC"):
+        node.replicas.leader_of("t", 1)
+
+
+# What the controller has to be told.
+
+
+def test_what_is_not_where_the_metadata_says_is_to_be_told():
+    node = Node(ONE, UNASSIGNED)
+    replicas = node.start()
+    one, two = node.directories
+    assert replicas.unnoted == {(TOPIC_ID, 1): two}
+    assert replicas.news.is_set()
+    replicas.relocate(replicas.find("t", 1), one)
+    assert replicas.unnoted == {(TOPIC_ID, 1): one}
+    replicas.fail(one, OSError(5, "Input/output error"))
+    assert replicas.unnoted == {(TOPIC_ID, 1): one}, "so that it is known to be offline"
+    node.take(RemoveTopic(topic_id=TOPIC_ID))
+    assert replicas.unnoted == {}
+
+
+def test_what_is_where_the_metadata_says_need_not_be_told():
+    replicas = Node(ONE, TWO).start()
+    assert replicas.unnoted == {}
+    assert not replicas.news.is_set()

@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from strom.broker.storage import lock_directory
+from strom.log.disk import RealDisk
+
 
 def owners(strom, *arguments):
     return json.loads(strom("storage", "info", *arguments, "--json").stdout)
@@ -54,6 +57,17 @@ def test_a_directory_more_belongs_to_the_same_cluster(strom, tmp_path):
     result = strom("storage", "format", one, "-g", "--cluster-id", identifier)
     assert result.exit_code == 1
     assert "belongs to cluster" in result.stderr
+
+
+def test_a_directory_that_somebody_is_about_to_format_is_left_to_them(strom, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    lock = lock_directory(RealDisk(), str(other))
+    result = strom("storage", "format", str(one), str(other))
+    assert result.exit_code == 1
+    assert f"{other}/.lock is held by another process" in result.stderr
+    assert not one.exists()
+    lock.release()
+    assert strom("storage", "format", str(one), str(other)).exit_code == 0
 
 
 @pytest.mark.parametrize(

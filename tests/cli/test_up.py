@@ -163,8 +163,35 @@ def test_a_broker_goes_on_in_the_background(process, strom, tmp_path):
 
 def test_a_broker_that_cannot_start_in_the_background_says_where_to_look(process, tmp_path):
     config, log = tmp_path / "server.properties", tmp_path / "broker.log"
-    config.write_text("num.partitions=many\n")
-    code, _, errors = start_behind(process, config, log)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        config.write_text(f"log.dirs={tmp_path}/data\nlisteners=PLAINTEXT://127.0.0.1:{port}\n")
+        code, _, errors = start_behind(process, config, log)
     assert code == 1
     assert str(log) in errors
-    assert "num.partitions" in log.read_text()
+    assert "cannot listen at" in log.read_text()
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_bad_setting_is_told_before_anything_is_started_in_the_background(process, tmp_path):
+    config, log = tmp_path / "server.properties", tmp_path / "broker.log"
+    config.write_text("num.partitions=many\n")
+    code, out, errors = start_behind(process, config, log)
+    assert (code, out) == (1, "")
+    assert errors.count("\n") == 1
+    assert "num.partitions" in errors
+    assert not log.exists()
+
+
+def test_a_port_of_the_metrics_in_use_is_one_line_and_touches_nothing(process, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        data = tmp_path / "data"
+        broker = process("up", "--port", "0", "--dir", str(data), "--http-port", port)
+        out, err = broker.communicate(timeout=STOP_SECONDS_MAX)
+    assert (broker.returncode, out) == (1, "")
+    assert err == (
+        f"strom: cannot serve metrics at port {port}: Address already in use; choose another "
+        "strom.http.port, or -1 for none\n"
+    )
+    assert not data.exists()

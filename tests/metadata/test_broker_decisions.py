@@ -224,7 +224,30 @@ def test_a_lost_directory_takes_the_lead_of_its_own_partitions_only():
     cluster.beat(1, offline_directories=(directory_of(1),))
     assert cluster.image.brokers[1].directories == (directory_of(1, 1),)
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
+    assert cluster.image.offline_replicas(cluster.partition("t")) == (1,)
     assert cluster.partition("other").leader == 1
+    assert cluster.image.offline_replicas(cluster.partition("other")) == ()
+
+
+def test_a_broker_that_comes_back_without_a_directory_leads_nothing_of_it():
+    """Also after a clean stop: then everything else is as it was."""
+    cluster = Cluster(brokers=0)
+    cluster.register(1, directories=(directory_of(1), directory_of(1, 1)))
+    cluster.beat(1)
+    for number, name in enumerate(("t", "other")):
+        cluster.create(name, -1, -1, assignments=((0, (1,)),))
+        topic_id = cluster.image.topics_by_name[name].id
+        assign(cluster, 1, directory_of(1, number), topic_id)
+    epoch = cluster.image.brokers[1].epoch
+    cluster.register(1, life=2, directories=(directory_of(1, 1),), previous_epoch=epoch)
+    cluster.beat(1)
+    assert cluster.partition("t").leader == NO_LEADER
+    assert cluster.partition("t").isr == (1,)
+    assert cluster.partition("other").leader == 1
+    assert cluster.partition("other").leader_epoch == 0
+    cluster.register(1, life=3, directories=(directory_of(1), directory_of(1, 1)))
+    cluster.beat(1)
+    assert cluster.partition("t").leader == 1
 
 
 def test_a_partition_in_a_directory_that_is_gone_is_led_by_another():

@@ -1,6 +1,6 @@
 """A broker, put together by hand and in order: the place to see what there is.
 
-    listeners bound ─▶ directories ─▶ quorum ─▶ controller ─▶ registered ─▶ logs opened ─▶ serving
+    ports bound ─▶ directories ─▶ quorum ─▶ controller ─▶ registered ─▶ logs opened ─▶ serving
 
 Ports come first: as long as one of them is in use, nothing on the disk is touched.
 
@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import socket
 from collections.abc import Callable, Coroutine
 from importlib import import_module
@@ -29,18 +30,18 @@ from strom.broker.dispatch import Api, api_of
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
-from strom.broker.http import HttpServer
+from strom.broker.http import HttpServer, bind_http
 from strom.broker.metrics import Metrics
 from strom.broker.moves import Moves
 from strom.broker.producer_ids import Block, ProducerIds
 from strom.broker.publisher import Publisher
 from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
 from strom.broker.replicas import Replicas
+from strom.broker.reports import Reports
 from strom.broker.server import Address, Server, bind
 from strom.broker.sessions import FetchSessions
-from strom.broker.startup import StartupError, open_directories
+from strom.broker.startup import StartupError, Storage, open_directories, told
 from strom.broker.telemetry import Telemetry
-from strom.log.directory import LogDirectory
 from strom.metadata import records
 from strom.metadata.broker_decisions import Heartbeat, Registration
 from strom.metadata.controller import Controller
@@ -58,12 +59,14 @@ log = logging.getLogger("strom.broker")
 #: How long a stop waits for answers that are under way.
 DRAIN_SECONDS_MAX = 5.0
 DRAIN_CHECK_SECONDS = 0.01
-#: How long to wait before the controller is told again of what it did not take.
-REPORT_RETRY_SECONDS = 1.0
 PLAINTEXT = 0
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 #: Hosts that stand for every address of this machine.
 WILDCARDS = ("", "0.0.0.0", "::")
+
+
+class StorageLostError(Exception):
+    """Why a broker that was serving ended: what it cannot do without is gone; one line."""
 
 
 class Broker:
@@ -81,6 +84,9 @@ class Broker:
         self.http_port: int | None = None
         self.is_serving = False
         self._epoch = -1
+        self._reports: Reports | None = None
+        #: Why it stops although nobody asked it to.
+        self._lost: StorageLostError | None = None
         self.parts: Parts | None = None
 
     @property
@@ -98,25 +104,30 @@ class Broker:
             listening = self._bind()
             for each in listening.values():
                 held.callback(each.close)
-            directories = open_directories(self._host, self._loaded.settings)
-            for directory in directories:
-                held.callback(directory.close, clean=False)
+            http_socket = self._bind_http()
+            if http_socket is not None:
+                held.callback(http_socket.close)
+            storage = open_directories(self._host, self._loaded.settings)
+            held.callback(storage.close, clean=False)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._tasks = tasks
-                    await self._run(listening, directories, on_ready)
+                    await self._run(listening, http_socket, storage, on_ready)
                     for task in list(self._background):
                         task.cancel()
             except BaseExceptionGroup as group:
                 raise first_cause(group) from group
+        if self._lost is not None:
+            raise self._lost
 
     async def _run(
         self,
         listening: dict[str, socket.socket],
-        directories: list[LogDirectory],
+        http_socket: socket.socket | None,
+        storage: Storage,
         on_ready: Callable[[], None],
     ) -> None:
-        parts = self.parts = await self._assemble(directories)
+        parts = self.parts = await self._assemble(storage)
         self._advertise(parts, listening)
         server = Server(parts, apis := load_apis(), self.start_task, listening)
         parts.api_versions = tuple(
@@ -125,10 +136,11 @@ class Broker:
         http = HttpServer(parts.metrics, lambda: self.is_serving)
         housekeeping = Housekeeping(parts, server)
         try:
-            await self._serve_http(http)
-            epoch = await self._join(parts, directories)
+            if http_socket is not None:
+                self.http_port = await http.start(http_socket)
+            await self._join(parts, storage)
             housekeeping.start(self.start_task)
-            self.start_task(self._report_failures(parts, epoch))
+            self.start_task(self._report(storage))
             self._add_gauges(parts, server)
             server.accept()
             self.is_serving = True
@@ -139,7 +151,7 @@ class Broker:
         finally:
             http.close()
             server.close()
-        await self._close(parts, housekeeping, directories, epoch)
+        await self._close(parts, housekeeping, storage)
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run the work until it ends, or the broker does; a fault in it ends nothing else."""
@@ -155,15 +167,14 @@ class Broker:
 
     # Start.
 
-    async def _assemble(self, directories: list[LogDirectory]) -> Parts:
+    async def _assemble(self, storage: Storage) -> Parts:
         """Build the parts around the metadata log, which is loaded and led from here on."""
-        host, settings = self._host, self._loaded.settings
-        metadata_directory = directories[0]
-        cluster_id = metadata_directory.meta.cluster_id
-        replicas = Replicas(host, self._node_id, directories, self.start_task)
+        host, settings, cluster_id = self._host, self._loaded.settings, storage.cluster_id
+        assert storage.metadata.id is not None
+        replicas = Replicas(host, self._node_id, storage.logs, self.start_task)
         quorum = Quorum.open(
-            metadata_directory.path,
-            ReplicaKey(self._node_id, metadata_directory.meta.directory_id),
+            storage.metadata.path,
+            ReplicaKey(self._node_id, storage.metadata.id),
             self._quorum_config(),
             Surroundings(replicas.files, host.now_ms, host.offload, host.rng),
         )
@@ -173,6 +184,7 @@ class Broker:
             quorum.loaded_image, cluster_id=cluster_id, node_id=self._node_id, rules=rules
         )
         runtime: Runtime[Record] = Runtime(controller, quorum)
+        reports = self._reports = Reports(self._node_id, replicas, controller, runtime)
         parts: Parts = Parts(
             node_id=self._node_id,
             cluster_id=cluster_id,
@@ -197,7 +209,7 @@ class Broker:
                 flushing,
                 self.start_task,
                 lambda: parts.settings.number(MOVE_RATE),
-                self._note_moved,
+                reports.note_moved,
             ),
         )
         return parts
@@ -237,24 +249,24 @@ class Broker:
         reachable = "127.0.0.1" if first.host in WILDCARDS else first.host
         self.bootstrap = f"{bracketed(reachable)}:{ports[first.name]}"
 
-    async def _serve_http(self, http: HttpServer) -> None:
+    def _bind_http(self) -> socket.socket | None:
         port = self._loaded.settings.number("strom.http.port")
-        if port < 0:
-            return
         try:
-            self.http_port = await http.start("127.0.0.1", port)
+            return bind_http("127.0.0.1", port) if port >= 0 else None
         except OSError as error:
+            # Its own text has the address once more.
+            reason = os.strerror(error.errno or 0)
             raise StartupError(
-                f"cannot serve metrics at port {port}: {error.strerror or error}; choose another "
-                "strom.http.port, or -1 for none"
+                f"cannot serve metrics at port {port}: {reason}; choose another strom.http.port, "
+                "or -1 for none"
             ) from error
 
-    async def _join(self, parts: Parts, directories: list[LogDirectory]) -> int:
-        """Lead the quorum, register with it, and take up the partitions; return the epoch."""
+    async def _join(self, parts: Parts, storage: Storage) -> None:
+        """Lead the quorum, register with it, and take up the partitions."""
         quorum, runtime, controller = parts.quorum, parts.runtime, parts.controller
         quorum.start()
-        self._start_vital(quorum.run())
-        bootstrap = read_bootstrap(parts.replicas.files, directories[0].path)
+        self._start_vital(self._keep_metadata(quorum, storage))
+        bootstrap = read_bootstrap(parts.replicas.files, storage.metadata.path)
         # Decided one after the other, made durable together: one wait for the disk, not three.
         _, _, epoch = await asyncio.gather(
             runtime.execute(
@@ -265,12 +277,13 @@ class Broker:
             runtime.execute(controller.register_controller, self._controller_registration()),
             runtime.execute(
                 controller.register_broker,
-                self._registration(parts, directories),
+                self._registration(parts, storage),
                 broker_epoch=quorum.end_offset,
                 has_session=False,
             ),
         )
-        self._epoch = epoch
+        assert self._reports is not None
+        self._epoch = self._reports.epoch = epoch
         # The image must be complete before logs are opened: what is not in it is put aside.
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
@@ -286,7 +299,6 @@ class Broker:
         )
         for found, directory in parts.replicas.futures:
             parts.moves.resume(found, directory)
-        return epoch
 
     def _controller_registration(self) -> records.RegisterController:
         endpoints = tuple(
@@ -303,7 +315,7 @@ class Broker:
             features=supported_features(),
         )
 
-    def _registration(self, parts: Parts, directories: list[LogDirectory]) -> Registration:
+    def _registration(self, parts: Parts, storage: Storage) -> Registration:
         endpoints = tuple(
             records.Endpoint(
                 name=name,
@@ -320,8 +332,8 @@ class Broker:
             endpoints=endpoints,
             features=supported_features(),
             rack=parts.settings.text("broker.rack"),
-            directories=tuple(each.meta.directory_id for each in directories),
-            previous_epoch=directories[0].clean_epoch,
+            directories=tuple(each.id for each in storage.logs if each.id is not None),
+            previous_epoch=storage.metadata.clean_epoch,
         )
 
     def _add_gauges(self, parts: Parts, server: Server) -> None:
@@ -369,36 +381,19 @@ class Broker:
         )
         return Block(ids.start, len(ids))
 
-    async def _note_moved(self, partition: Partition, directory: LogDirectory) -> None:
-        """Tell the controller in which directory a partition is now."""
-        parts = self.parts
-        assert parts is not None
-        place = (partition.topic_id, partition.index)
-        await parts.runtime.execute(
-            parts.controller.assign_directories,
-            self._node_id,
-            self._epoch,
-            [(directory.meta.directory_id, place)],
-        )
+    async def _keep_metadata(self, quorum: Quorum, storage: Storage) -> None:
+        try:
+            await quorum.run()
+        except OSError as error:
+            raise metadata_lost(storage, error) from error
 
-    async def _report_failures(self, parts: Parts, epoch: int) -> None:
-        """Tell the controller of directories that failed; stop if nothing is left to serve."""
-        while True:
-            await parts.replicas.news.wait()
-            parts.replicas.news.clear()
-            failed = [each for each in parts.replicas.directories if each.failed is not None]
-            if parts.replicas.directories[0] in failed or not parts.replicas.online_directories:
-                log.error("The directory of the metadata log failed: stopping")
-                self.stop()
-                return
-            lost = tuple(each.meta.directory_id for each in failed)
-            beat = Heartbeat(self._node_id, epoch, offline_directories=lost)
-            try:
-                await parts.runtime.execute(parts.controller.heartbeat, beat)
-            except KafkaError as error:
-                log.warning("The controller cannot be told of a failed directory: %s", error)
-                parts.replicas.news.set()
-                await asyncio.sleep(REPORT_RETRY_SECONDS)
+    async def _report(self, storage: Storage) -> None:
+        """Have the controller told of the directories; stop if nothing is left to serve with."""
+        assert self._reports is not None
+        await self._reports.run(storage.metadata)
+        failed = ", ".join(each.path for each in storage.logs if each.failed is not None)
+        self._lost = StorageLostError(f"the log directories failed that are needed: {failed}")
+        self.stop()
 
     # Stop.
 
@@ -414,29 +409,32 @@ class Broker:
             if all(each.is_idle for each in server.connections):
                 return
 
-    async def _close(
-        self,
-        parts: Parts,
-        housekeeping: Housekeeping,
-        directories: list[LogDirectory],
-        epoch: int,
-    ) -> None:
+    async def _close(self, parts: Parts, housekeeping: Housekeeping, storage: Storage) -> None:
         """Make everything durable, and say so."""
         await parts.moves.stop()
         await housekeeping.stop()
         try:
             await parts.runtime.execute(
-                parts.controller.heartbeat, Heartbeat(self._node_id, epoch, want_shut_down=True)
+                parts.controller.heartbeat,
+                Heartbeat(self._node_id, self._epoch, want_shut_down=True),
             )
         except KafkaError as error:
             # The logs do not depend on it; the next start will put the metadata right.
             log.warning("The controller cannot be told of the stop: %s", error)
         for partition in await self._host.offload(lambda: close_logs(parts)):
             parts.replicas.check(partition)
-        parts.quorum.close()
+        try:
+            parts.quorum.close()
+        except OSError as error:
+            storage.metadata.failed = error
+            self._lost = metadata_lost(storage, error)
         await housekeeping.checkpoint_all()
-        for directory in parts.replicas.online_directories:
-            directory.close(clean=True, broker_epoch=epoch)
+        storage.close(clean=True, broker_epoch=self._epoch)
+
+
+def metadata_lost(storage: Storage, error: OSError) -> StorageLostError:
+    """Say that there is no metadata log any more."""
+    return StorageLostError(f"the metadata log in {storage.metadata.path} failed: {told(error)}")
 
 
 async def logging_faults(work: Coroutine[Any, Any, None]) -> None:

@@ -6,6 +6,7 @@ Two fixed documents for machines, so a request line is all that is read of a req
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +25,11 @@ class Response(NamedTuple):
     content_type: str = TEXT
 
 
+def bind_http(host: str, port: int) -> socket.socket:
+    """Take the port; who comes waits until it is served."""
+    return socket.create_server((host, port))
+
+
 class HttpServer:
     """Answers the two documents."""
 
@@ -32,12 +38,12 @@ class HttpServer:
         self._is_healthy = is_healthy
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; return the port."""
+    async def start(self, bound: socket.socket) -> int:
+        """Answer who comes to the socket; return its port."""
         self._server = await asyncio.start_server(
-            self._serve, host, port, limit=HEAD_BYTES_MAX, start_serving=True
+            self._serve, sock=bound, limit=HEAD_BYTES_MAX, start_serving=True
         )
-        chosen: int = self._server.sockets[0].getsockname()[1]
+        chosen: int = bound.getsockname()[1]
         return chosen
 
     def close(self) -> None:

@@ -4,6 +4,8 @@
     ...-future             is left for the moves to go on with, or is the partition itself if
                            every directory could be read and none of them has another log of it
     two of one name        a move was under way: the longest is kept
+    one of ours that the metadata has in a directory out of use    is left alone: it is what a move
+                           has left behind, and what came later is there
 
 All of it runs in a thread, before anybody is served. A directory that cannot be read while that
 goes on is out of use, with all of its logs and nobody else's.
@@ -21,7 +23,7 @@ from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.metadata.image import Image
-from strom.metadata.records import TOPIC_RESOURCE
+from strom.metadata.records import DIRECTORY_UNASSIGNED, TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.mover import longest
 
@@ -81,7 +83,20 @@ class Loading:
             with noting_failure(directory):
                 for each in self._open_found(directory, found, current):
                     opened.setdefault(each.log.name, []).append(each)
-        return [self._longest(each) for each in opened.values()]
+        return [
+            self._longest(each) for name, each in opened.items() if not self._is_out_of_reach(name)
+        ]
+
+    def _is_complete(self) -> bool:
+        return all(each.failed is None for each in self._directories)
+
+    def _is_out_of_reach(self, name: TopicPartition) -> bool:
+        """Whether the metadata has the partition in a directory that could not be read."""
+        state = self._image.partition(*name)
+        assigned = None if state is None else state.directory_of(self._node_id)
+        if assigned in (None, DIRECTORY_UNASSIGNED) or self._is_complete():
+            return False
+        return all(each.failed is not None or each.id != assigned for each in self._directories)
 
     def _find(self, directory: LogDirectory) -> list[FoundPartition]:
         """Return the partitions in a directory that are ours; put the others aside."""
@@ -113,10 +128,9 @@ class Loading:
         noted = Noted(
             directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
         )
-        is_complete = all(each.failed is None for each in self._directories)
         opened = []
         for each in found:
-            if each.is_future and (name_of(each) in current or not is_complete):
+            if each.is_future and (name_of(each) in current or not self._is_complete()):
                 self.futures.append((each, directory))
             else:
                 opened.append(self._open(directory, self._promoted(directory, each), noted))
@@ -167,7 +181,11 @@ def noting_failure(directory: LogDirectory) -> Iterator[None]:
         yield
     except OSError as error:
         directory.failed = error
-        log.exception("The log directory %s failed", directory.path)
+        _tell(directory, error)
+
+
+def _tell(directory: LogDirectory, error: OSError) -> None:
+    log.error("The log directory %s failed (%s): its partitions are offline", directory.path, error)
 
 
 def name_of(found: FoundPartition) -> TopicPartition:

@@ -6,6 +6,7 @@ signal handlers, the root logger, the garbage collector.
     first SIGTERM or SIGINT    a clean stop; exit code 0
     second                     at once, with nothing flushed; exit code 130
     a setting that will not do, a port in use, a directory in use    one line; exit code 1
+    the disk of the metadata log fails, or that of every directory   one line; exit code 1
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 
-from strom.broker.broker import Broker
+from strom.broker.broker import Broker, StorageLostError
 from strom.broker.host import Host
 from strom.broker.startup import StartupError
 from strom.metadata.settings.definition import SettingsError
@@ -46,7 +47,7 @@ def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(serve(Broker(loaded, Host()), on_ready))
-    except StartupError as error:
+    except (StartupError, StorageLostError) as error:
         sys.stderr.write(f"strom: {error}\n")
         return EXIT_FAILED
     return EXIT_OK

@@ -198,6 +198,8 @@ class Quorum:
         self._write(tuple(records), batch)
 
     def _write(self, records: tuple[object, ...], batch: bytearray) -> None:
+        # Also if it cannot be written: `run` looks whether that is the end.
+        self._appended.set()
         self._log.append_as_leader(
             memoryview(batch),
             leader_epoch=self.leader_epoch,
@@ -208,7 +210,6 @@ class Quorum:
         self._bytes_since_snapshot += len(batch)
         self._node.on_appended(LogEnd(self.leader_epoch, end_offset))
         self._uncommitted.append(Committed(records, end_offset, self.leader_epoch))
-        self._appended.set()
 
     # Committing.
 
@@ -217,6 +218,8 @@ class Quorum:
         while True:
             await self._appended.wait()
             self._appended.clear()
+            if self._log.failed is not None:
+                raise self._log.failed
             await self.flush()
 
     async def flush(self) -> None:

@@ -4,7 +4,10 @@
     leader_of(topic, n)    the partition for who wants to write or read, or the reason why not
 
 A log directory that fails takes its own partitions offline and no others. They stay known, so
-that clients hear KAFKA_STORAGE_ERROR instead of "unknown".
+that clients hear KAFKA_STORAGE_ERROR instead of "unknown". And they stay offline: a partition
+that may have a log which is only out of reach is never begun anew with an empty one. Which
+directory it is in is known from the metadata (KIP-858), so `reports` is given every partition
+that lies elsewhere than the metadata says.
 
 What is on disk is opened by `loading`, in a thread. The maps below change on the loop only.
 """
@@ -12,6 +15,7 @@ What is on disk is opened by `loading`, in a thread. The maps below change on th
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from uuid import UUID
 
 from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
@@ -21,7 +25,7 @@ from strom.log.log import Log
 from strom.metadata import image as cluster
 from strom.metadata.delta import Delta
 from strom.metadata.image import Image
-from strom.metadata.records import TOPIC_RESOURCE
+from strom.metadata.records import DIRECTORY_UNASSIGNED, TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -32,7 +36,12 @@ log = logging.getLogger("strom.replicas")
 #: files: a millisecond, and more on a disk that is busy.
 LOGS_AT_ONCE = 4
 
+#: How many partitions a line of the log names.
+NAMES_TOLD_MAX = 10
+
 TopicPartition = tuple[str, int]
+#: A partition as the metadata names it.
+Place = tuple[UUID, int]
 
 
 class Replicas:
@@ -53,13 +62,15 @@ class Replicas:
         self._partitions: dict[str, dict[int, Partition]] = {}
         #: Which directory each partition is in.
         self._places: dict[TopicPartition, LogDirectory] = {}
-        #: Assigned to this broker, but in a directory that failed.
-        self._offline: set[TopicPartition] = set()
+        #: Assigned to this broker, but in a directory that is out of use; with their topics' ids.
+        self._offline: dict[TopicPartition, UUID] = {}
         #: Copies that an earlier run has left unfinished, to be gone on with after the start.
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
         #: Directories of which a checkpoint is being written, by their path.
         self._writing: dict[str, asyncio.Future[None]] = {}
-        #: Directories that failed since the controller was last told.
+        #: The partitions that are not where the metadata says, each with where it is.
+        self.unnoted: dict[Place, LogDirectory] = {}
+        #: There are some of those, or directories have failed, since the controller was last told.
         self.news = asyncio.Event()
 
     # For handlers.
@@ -105,11 +116,20 @@ class Replicas:
     def relocate(self, partition: Partition, directory: LogDirectory) -> None:
         """Take notice that the partition's log is in another directory now."""
         self._places[partition.topic, partition.index] = directory
+        # Who moves a partition tells of it; only what would be told later has to be put right.
+        place = partition.topic_id, partition.index
+        if place in self.unnoted:
+            self.unnoted[place] = directory
 
     @property
     def online_directories(self) -> list[LogDirectory]:
         """The directories that can be used."""
         return [each for each in self.directories if each.failed is None]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no directory is out of use."""
+        return all(each.failed is None for each in self.directories)
 
     # Start.
 
@@ -122,7 +142,7 @@ class Replicas:
         found = Loading(self._host, self.files, self._node_id, self.directories, image, settings)
         opened = await self._host.offload(found.open_all)
         self.futures = found.futures
-        if len(self.online_directories) < len(self.directories):
+        if not self.is_complete:
             self.news.set()
         for each in opened:
             self._take(each, image, settings)
@@ -132,6 +152,9 @@ class Replicas:
             for index, state in topic.partitions.items()
             if self._node_id in state.replicas and self.find(topic.name, index) is None
         ]
+        if not self.is_complete:
+            # One that was not yet assigned when the broker went down may have its log there.
+            self._offline = {(topic.name, index): topic.id for topic, index, _ in missing}
         await self._create_all(missing, image, settings)
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
@@ -139,8 +162,12 @@ class Replicas:
         partition = Partition(topic, opened.topic_id, index, self._node_id, opened.log)
         self._partitions.setdefault(topic, {})[index] = partition
         self._places[topic, index] = opened.directory
+        self._offline.pop((topic, index), None)
         state = image.partition(topic, index)
         if state is not None:
+            if state.directory_of(self._node_id) != opened.directory.id:
+                self.unnoted[opened.topic_id, index] = opened.directory
+                self.news.set()
             self._assume_role(partition, state, opened.high_watermark)
         self._configure(partition, image, settings)
 
@@ -154,7 +181,7 @@ class Replicas:
             name, after = (change.topic.name, change.index), change.after
             partition = self.find(*name)
             if after is None or self._node_id not in after.replicas:
-                self._offline.discard(name)
+                self._forget(change.topic, change.index)
                 # A topic of the same name may be there already, with another id.
                 if partition is not None and partition.topic_id == change.topic.id:
                     dropped.append(name)
@@ -200,20 +227,28 @@ class Replicas:
         image: Image,
         settings: BrokerSettings,
     ) -> None:
+        withheld = []
         for number, (topic, index, state) in enumerate(wanted, 1):
-            directory = self._directory_for(state)
+            directory = self._directory_for(topic, index, state)
             if directory is None:
-                self._offline.add((topic.name, index))
+                self._offline[topic.name, index] = topic.id
+                withheld.append(f"{topic.name}-{index}")
                 continue
             try:
                 created = self._create(directory, topic, index, settings, image)
             except OSError as error:
-                self._offline.add((topic.name, index))
+                self._offline[topic.name, index] = topic.id
                 self.fail(directory, error)
                 continue
             self._take(Opened(directory, created, topic.id, 0), image, settings)
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
+        if withheld:
+            log.warning(
+                "%d partitions are offline until their log directory is back: %s",
+                len(withheld),
+                ", ".join(withheld[:NAMES_TOLD_MAX]),
+            )
 
     def _create(
         self,
@@ -238,17 +273,29 @@ class Replicas:
         directory.write_topic_id(path, topic.id)
         return created
 
-    def _directory_for(self, state: cluster.Partition) -> LogDirectory | None:
-        """Return the assigned directory, or the emptiest one if none of ours is assigned."""
+    def _directory_for(
+        self, topic: cluster.Topic, index: int, state: cluster.Partition
+    ) -> LogDirectory | None:
+        """Return where a partition gets a log; None if it may have one that is out of reach."""
         assigned = state.directory_of(self._node_id)
         for directory in self.directories:
-            if directory.meta.directory_id == assigned:
+            if assigned is not None and directory.id == assigned:
                 return directory if directory.failed is None else None
+        is_unassigned = assigned in (None, DIRECTORY_UNASSIGNED)
+        is_new = is_unassigned and self._offline.get((topic.name, index)) != topic.id
+        if not is_new and (not self.is_complete or is_counted_on(self._node_id, state)):
+            return None
         online = self.online_directories
         if not online:
             return None
         used = list(self._places.values())
         return min(online, key=lambda each: sum(1 for place in used if place is each))
+
+    def _forget(self, topic: cluster.Topic, index: int) -> None:
+        """Take note that the partition is no longer ours; one of the same name may be."""
+        self.unnoted.pop((topic.id, index), None)
+        if self._offline.get((topic.name, index)) == topic.id:
+            del self._offline[topic.name, index]
 
     async def _drop_all(self, names: Iterable[TopicPartition], settings: BrokerSettings) -> None:
         removed: list[str] = []
@@ -256,7 +303,7 @@ class Replicas:
             partition = self._partitions.get(topic, {}).pop(index, None)
             if partition is None:
                 # Its directory has failed meanwhile, perhaps over one of the others.
-                self._offline.discard((topic, index))
+                self._offline.pop((topic, index), None)
                 continue
             if not self._partitions[topic]:
                 del self._partitions[topic]
@@ -308,7 +355,7 @@ class Replicas:
         for topic, index in gone:
             partition = self._partitions[topic].pop(index)
             del self._places[topic, index]
-            self._offline.add((topic, index))
+            self._offline[topic, index] = partition.topic_id
             partition.resign()
         self.news.set()
 
@@ -341,6 +388,11 @@ class Replicas:
         finally:
             del self._writing[directory.path]
             writing.set_result(None)
+
+
+def is_counted_on(node_id: int, state: cluster.Partition) -> bool:
+    """Whether the node is one of those who are taken to have all of the partition's records."""
+    return node_id in (*state.isr, *state.eligible_leaders, *state.last_known_leaders)
 
 
 def gather(

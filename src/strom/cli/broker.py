@@ -38,12 +38,24 @@ OPTIONS = (
 def start(values: Values) -> int:
     """Run a broker until it is told to stop, here or in the background."""
     overridden = overrides(values["override"])
-    settings = read_properties_file(str(values["config"]))
+    settings = {**read_properties_file(str(values["config"])), **overridden}
     if values["daemon"]:
+        check(settings)
         return start_in_background(values)
     from strom.broker.process import run
 
-    return run({**settings, **overridden}, on_ready=announce)
+    return run(settings, on_ready=announce)
+
+
+def check(settings: dict[str, str]) -> None:
+    """Say here what is wrong with the settings, not in the log of a broker that never was."""
+    from strom.metadata.settings.definition import SettingsError
+    from strom.metadata.settings.load import load
+
+    try:
+        load(settings)
+    except SettingsError as error:
+        raise Failure(str(error)) from None
 
 
 def start_in_background(values: Values) -> int:

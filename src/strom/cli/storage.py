@@ -69,7 +69,7 @@ class Named:
 def format_(options: FormatOptions) -> None:
     """Make directories ready for a broker."""
     from strom.broker.host import Host
-    from strom.broker.storage import Plan, format_storage
+    from strom.broker.storage import Plan, format_storage, locked
 
     named = directories(options)
     host = Host()
@@ -77,12 +77,13 @@ def format_(options: FormatOptions) -> None:
     cluster_id = cluster_of(options, owned)
     node_id = named.node_id if options.node_id is None else options.node_id
     ids = [(str(path), host.new_id()) for path in named.paths]
+    formatted = [str(path) for path in named.paths if path not in owned]
     try:
-        format_storage(host.disk, Plan(node_id, cluster_id, ids), now_ms=host.now_ms())
+        with locked(host.disk, formatted):
+            format_storage(host.disk, Plan(node_id, cluster_id, ids), now_ms=host.now_ms())
     except OSError as error:
         where = error.filename or ", ".join(map(str, named.paths))
         raise Failure(f"cannot format {where}: {error.strerror}") from None
-    formatted = [str(path) for path in named.paths if path not in owned]
     if options.json:
         print_json({"formatted": formatted, "cluster_id": cluster_id, "node_id": node_id})
         return

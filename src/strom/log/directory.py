@@ -71,23 +71,29 @@ class FoundPartition:
 
 
 class LogDirectory:
-    """A directory of partitions that this process holds the lock of."""
+    """A directory of partitions that this process holds the lock of, or that has failed."""
 
     __slots__ = ("_lock", "_saved", "clean_epoch", "disk", "failed", "meta", "path", "was_clean")
 
-    def __init__(self, disk: Disk, path: str, meta: Meta, lock: Lock) -> None:
+    def __init__(self, disk: Disk, path: str, meta: Meta | None, lock: Lock | None) -> None:
         self.disk = disk
         self.path = path
+        #: None if it could not be read; then the directory has failed.
         self.meta = meta
         self._lock = lock
-        #: The error of the disk that took it out of use.
-        self.failed: OSError | None = None
+        #: What took it out of use.
+        self.failed: Exception | None = None
         self.was_clean = False
         #: The broker epoch that the last clean stop noted, or -1.
         self.clean_epoch = -1
         #: The hash of what each checkpoint file holds, so that an unchanged one is not written
         #: again; the offsets themselves would be 100 bytes a partition and file.
         self._saved: dict[str, int] = {}
+
+    @property
+    def id(self) -> UUID | None:
+        """What the metadata calls the directory; None if that could not be read."""
+        return None if self.meta is None else self.meta.directory_id
 
     @staticmethod
     def is_formatted(disk: Disk, path: str) -> bool:
@@ -113,12 +119,23 @@ class LogDirectory:
             raise UnformattedDirectoryError(f"No {META} in {path}")
         lock = disk.lock(f"{path}/{LOCK}")
         try:
-            meta = read_meta(disk.read(f"{path}/{META}"))
-            directory = cls(disk, path, meta, lock)
-            directory._take_clean_mark()
+            return cls.take(disk, path, lock)
         except (OSError, UnformattedDirectoryError):
             lock.release()
             raise
+
+    @classmethod
+    def take(cls, disk: Disk, path: str, lock: Lock) -> Self:
+        """Take a directory into use whose lock is held already; `close` will give it back."""
+        directory = cls(disk, path, read_meta(disk.read(f"{path}/{META}")), lock)
+        directory._take_clean_mark()
+        return directory
+
+    @classmethod
+    def lost(cls, disk: Disk, path: str, reason: Exception) -> Self:
+        """Return a directory that could not be taken into use."""
+        directory = cls(disk, path, None, None)
+        directory.failed = reason
         return directory
 
     def _take_clean_mark(self) -> None:
@@ -143,7 +160,8 @@ class LogDirectory:
                 data = json.dumps(content, separators=(",", ":")).encode()
                 self.disk.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", data)
         finally:
-            self._lock.release()
+            if self._lock is not None:
+                self._lock.release()
 
     # Checkpoints.
 

@@ -83,6 +83,10 @@ class Broker(NamedTuple):
         """Whether it can be given partitions and can lead them."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    def has_online(self, directory: UUID | None) -> bool:
+        """Whether it uses the directory; one that is not known yet counts as used."""
+        return directory in (None, records.DIRECTORY_UNASSIGNED) or directory in self.directories
+
 
 class Image(NamedTuple):
     """The cluster at one moment."""
@@ -115,10 +119,14 @@ class Image(NamedTuple):
         return None if topic is None else topic.partitions.get(index)
 
     def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
-        """Return the partition's replicas on brokers that do not serve."""
+        """Return the partition's replicas on brokers that do not serve, or in lost directories."""
         brokers = self.brokers
         return tuple(
-            each for each in partition.replicas if each not in brokers or brokers[each].fenced
+            each
+            for each, directory in zip(partition.replicas, partition.directories, strict=True)
+            if (broker := brokers.get(each)) is None
+            or broker.fenced
+            or not broker.has_online(directory)
         )
 
     def config(self, resource: Resource) -> Map[str, str]:

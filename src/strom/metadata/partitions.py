@@ -31,9 +31,7 @@ def is_live(image: Image) -> IsLive:
 
 
 def _can_serve(broker: Broker | None, directory: UUID | None) -> bool:
-    if broker is None or not broker.is_active:
-        return False
-    return directory in (None, DIRECTORY_UNASSIGNED) or directory in broker.directories
+    return broker is not None and broker.is_active and broker.has_online(directory)
 
 
 def default_directory(broker: Broker) -> UUID:
