@@ -12,10 +12,13 @@ SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup tools lint check test demo bench soak
+.PHONY: setup compiled tools lint check test demo bench soak
 
 setup:
 	@tools/set-up python
+
+compiled: setup
+	@tools/set-up compiled
 
 tools: setup
 	@tools/set-up tools
@@ -29,8 +32,8 @@ lint: setup
 check: lint
 	$(PYTEST) -q --ignore=tests/conformance -m "not slow and not java" --durations=5
 
-test: tools lint
-	$(PYTEST) -q --durations=25
+test: tools lint compiled
+	STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25
 
 demo: setup
 	.venv/bin/strom demo
@@ -38,5 +41,5 @@ demo: setup
 bench: tools
 	$(PY) -m bench --rounds $(ROUNDS) $(if $(CASES),--cases "$(CASES)")
 
-soak: tools
-	STROM_SOAK_SECONDS=$(SECONDS) $(PYTEST) -q -m soak --timeout=0
+soak: tools compiled
+	STROM_COMPILED=$(CURDIR)/.setup/compiled STROM_SOAK_SECONDS=$(SECONDS) $(PYTEST) -q -m soak --timeout=0

@@ -21,6 +21,16 @@ CONTROLLER_DISTANCE = 101
 NO_RETENTION = {"log.initial.task.delay.ms": 24 * 60 * 60 * 1000}
 
 
+def as_shipped():
+    """The environment of a broker's process: with the compiled copy, where `make test` made one.
+
+    So the real processes show what is installed, and the brokers in the tests' own process show
+    the same modules uncompiled.
+    """
+    compiled = os.environ.get("STROM_COMPILED")
+    return {**os.environ, "PYTHONPATH": compiled} if compiled else None
+
+
 class StromProcess:
     """`strom broker start` in a directory of its own; it may be killed and started again."""
 
@@ -47,7 +57,9 @@ class StromProcess:
         """Start it and wait until it says that it is ready."""
         command = [sys.executable, "-m", "strom", "broker", "start", "--config", str(self.config)]
         with open(self.root / "broker.log", "ab") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, env=as_shipped()
+            )
         for line in self.process.stdout:
             if line.startswith(b"ready"):
                 return self

@@ -1,0 +1,62 @@
+"""What pyproject.toml cannot say: what is compiled.
+
+- `records/_walk.pyx`, by Cython: the walk over the records of a batch. Without it
+  `strom.records.walk` uses the one in Python.
+- COMPILED, by mypyc: the modules that every request goes through, as they are. Without that the
+  same files run as Python. An editable install leaves them alone: who changes a module wants to
+  run what is in the file.
+
+All is `optional`: where there is no C compiler the install goes on without.
+"""
+
+import shutil
+import sys
+
+from mypyc.build import mypycify
+from setuptools import Extension, setup
+
+COMPILED = (
+    "wire/primitives",
+    "wire/produce",
+    "wire/fetch",
+    "wire/codec",
+    "records/batch",
+    "records/walk",
+    "records/validate",
+    "records/record",
+    "log/index",
+    "log/segment",
+    "log/segmented",
+    "log/log",
+    "log/producers",
+    "log/epochs",
+    "replication/progress",
+    "replication/waiting",
+    "replication/partition",
+    "broker/link",
+    "broker/connection",
+    "broker/dispatch",
+    "broker/flushing",
+    "broker/api/produce",
+    "broker/api/fetch",
+)
+
+#: `make check` is where types are checked; here they are taken from what is installed.
+MYPY = ("--config-file=", "--follow-imports=silent", "--ignore-missing-imports")
+
+# What an earlier build left there would go into this one's wheel, also modules that are gone.
+shutil.rmtree("build", ignore_errors=True)
+
+
+def compiled() -> list[Extension]:
+    """Return what is to be built."""
+    extensions = [Extension("strom.records._walk", ["src/strom/records/_walk.pyx"])]
+    if "bdist_wheel" in sys.argv:
+        files = [f"src/strom/{name}.py" for name in COMPILED]
+        extensions += mypycify([*MYPY, *files], opt_level="2", debug_level="0")
+    for each in extensions:
+        each.optional = True
+    return extensions
+
+
+setup(ext_modules=compiled())
