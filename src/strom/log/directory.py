@@ -239,7 +239,8 @@ class LogDirectory:
     def write_topic_id(self, directory: str, topic_id: UUID) -> None:
         """Note which topic a partition's directory is made for."""
         data = f"version: 0\ntopic_id: {write_id(topic_id)}".encode()
-        self.disk.write_atomically(f"{directory}/{PARTITION_METADATA}", data, sync=False)
+        # A half file is as good as none, which a crash may leave as well.
+        self.disk.write(f"{directory}/{PARTITION_METADATA}", data)
 
 
 def parse_name(name: str) -> tuple[str, int, bool] | None:

@@ -125,8 +125,12 @@ class Epochs:
 
     def write(self) -> None:
         """Replace the file."""
-        lines = [f"{each.epoch} {each.start_offset}" for each in self._entries]
-        self._disk.write_atomically(self.path, write_lines(lines), sync=False)
+        data = write_lines([f"{each.epoch} {each.start_offset}" for each in self._entries])
+        if len(self._entries) > 1:
+            self._disk.write_atomically(self.path, data, sync=False)
+        else:
+            # As of a new partition: what a crash takes is known from its first batch.
+            self._disk.write(self.path, data)
         self.is_dirty = True
 
 
