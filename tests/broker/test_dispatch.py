@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from strom.broker import dispatch as dispatching
 from strom.broker.connection import Slot
 from strom.broker.context import Large, Ordered
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.host import in_thread as offload
 from strom.broker.metrics import Metrics
-from strom.wire.primitives import INT16, INT32
+from strom.wire.primitives import INT16, INT32, MalformedFrame
 
 KEY = 7
 
@@ -95,6 +96,41 @@ def test_a_reply_is_sent_now_or_later(reply):
     assert connection.error is None
     assert not connection.blocked
     assert metrics.failed_requests == 0
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(dispatching, "LARGE_REQUEST_BYTES", 0)
+    monkeypatch.setattr(dispatching, "SchemaCodec", Codec)
+
+
+@pytest.mark.parametrize(
+    "reply", [lambda: b"now", lambda: later(b"now"), lambda: Ordered(later(b"now"))]
+)
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_large_request_is_read_in_a_thread(reply, monkeypatch):
+    readers = []
+
+    def read(self, frame, position):
+        readers.append(threading.get_ident())
+        return bytes(frame[position:])
+
+    monkeypatch.setattr(Codec, "read", read)
+    connection, _ = served(lambda request, _: reply() if request == b"good" else None)
+    assert connection.sent == [[answer(b"<now>")]]
+    assert not connection.blocked
+    assert readers
+    assert threading.get_ident() not in readers
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_large_request_that_is_none_closes_the_connection(monkeypatch, caplog):
+    monkeypatch.setattr(Codec, "read", lambda *_: int("none"))
+    connection, metrics = served(fails)
+    assert isinstance(connection.error, MalformedFrame)
+    assert not connection.blocked
+    assert metrics.failed_requests == 0
+    assert caplog.text == ""
 
 
 def test_no_reply_is_nothing_to_send():

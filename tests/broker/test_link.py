@@ -106,6 +106,27 @@ def test_the_portable_path_needs_no_hint_about_the_page_cache(file, monkeypatch)
     asyncio.run(exchange(file, zero_copy=False))
 
 
+def test_others_get_their_turn_while_an_answer_of_many_parts_is_sent(monkeypatch):
+    monkeypatch.setattr(linking, "PARTS_AT_ONCE", 4)
+
+    async def run():
+        async with linked() as (link, owner, theirs):
+            turns = []
+
+            def take_turn():
+                turns.append(link.unsent_bytes)
+                if link.unsent_bytes:
+                    asyncio.get_running_loop().call_soon(take_turn)
+
+            link.send([b"x"] * 20)
+            take_turn()
+            await owner.drained.wait()
+            assert await read_all(theirs, 20) == b"x" * 20
+            return turns
+
+    assert set(asyncio.run(run())) >= {16, 12, 8, 4}
+
+
 def test_what_the_peer_sends_reaches_the_owner():
     async def run():
         async with linked() as (_, owner, theirs):

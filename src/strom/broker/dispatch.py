@@ -9,6 +9,8 @@ the connection takes its next request only then. It returns
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
   the connection's next requests are served (a Large one too); or
 - `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
+
+A large request is read in a thread; then the connection's next one waits for its answer.
 """
 
 import asyncio
@@ -25,6 +27,7 @@ from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
     RequestHeader,
+    SchemaCodec,
     codec_for,
     read_body,
     read_header,
@@ -34,6 +37,9 @@ from strom.wire.fetch import Part
 from strom.wire.primitives import MalformedFrame
 
 log = logging.getLogger("strom.broker")
+
+#: So many bytes, where kio reads them, are thousands of entities: it takes milliseconds.
+LARGE_REQUEST_BYTES = 1 << 15
 
 Handler = Callable[[Any, Context], Any]
 Hook = Callable[[Any, Any], Any]
@@ -113,7 +119,8 @@ class Dispatch:
             if api is None or codec is None:
                 self._refuse(header, connection)
                 return
-            request = read_body(frame, header, codec)
+            is_large = len(frame) > LARGE_REQUEST_BYTES and isinstance(codec, SchemaCodec)
+            request = None if is_large else read_body(frame, header, codec)
         except MalformedFrame as error:
             connection.close(error)
             return
@@ -123,7 +130,11 @@ class Dispatch:
             return
         connection.active_ms = self._parts.host.now_ms()
         self._parts.metrics.received_bytes += len(frame)
-        self._serve(Call(api, codec, header, connection), request)
+        call = Call(api, codec, header, connection)
+        if is_large:
+            self._serve_in_order(call, self._read_and_handle(call, bytes(frame)))
+        else:
+            self._serve(call, request)
 
     def _refuse(self, header: RequestHeader, connection: Connection) -> None:
         """Close on a client that asks what we did not offer; but tell one that asks what we do."""
@@ -145,12 +156,30 @@ class Dispatch:
         if isinstance(reply, Coroutine):
             call.slot.task = self._start_task(self._finish(call, reply))
         elif type(reply) is Ordered:
-            call.connection.block()
-            call.slot.task = self._start_task(self._finish_in_order(call, reply.work))
+            self._serve_in_order(call, reply.work)
         elif type(reply) is Large:
             call.slot.task = self._start_task(self._finish_large(call, reply))
         else:
             self._answer(call, reply)
+
+    def _serve_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
+        call.connection.block()
+        call.slot.task = self._start_task(self._finish_in_order(call, work))
+
+    async def _read_and_handle(self, call: Call, frame: bytes) -> object:
+        """Have a thread read a large request; nothing overtakes it until it is answered."""
+        view = memoryview(frame)
+        try:
+            request = await self._parts.host.offload(
+                lambda: read_body(view, call.header, call.codec)
+            )
+        except MalformedFrame as error:
+            call.connection.close(error)
+            return None
+        reply = call.api.handle(request, Context(self._parts, call.connection, call.header))
+        if type(reply) is Ordered:
+            reply = reply.work
+        return await reply if isinstance(reply, Coroutine) else reply
 
     async def _finish(self, call: Call, work: Coroutine[None, None, object]) -> None:
         """Wait for a reply phase."""

@@ -26,6 +26,8 @@ from strom.wire.fetch import Part, Slice
 SLICE_BYTES_MAX = 1 << 20
 #: How much the portable path reads at once.
 COPY_BYTES_MAX = 1 << 18
+#: How many parts are sent before others get their turn on the loop.
+PARTS_AT_ONCE = 256
 HAS_SENDFILE = hasattr(os, "sendfile")
 HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
@@ -163,8 +165,8 @@ class Link:
 
     def _on_writable(self) -> None:
         try:
-            while self._queue:
-                if not self._send_first():
+            for _ in range(PARTS_AT_ONCE):
+                if not self._queue or not self._send_first():
                     break
         except (BlockingIOError, InterruptedError):
             self._start_writing()
