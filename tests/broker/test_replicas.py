@@ -120,7 +120,7 @@ def test_a_disk_that_fails_while_a_topic_is_deleted_takes_the_rest_of_it_along(d
 def test_who_cannot_write_down_that_it_leads_does_not(directory):
     following = Following(directory)
     following.take(*a_topic(partitions=1, leader=OTHER_NODE))
-    following.disk.fail_next("write")
+    following.disk.fail_next("write_at")
     following.take(PartitionChange(topic_id=TOPIC_ID, partition_id=0, leader=1, isr=(1,)))
     assert directory.failed is not None
     assert following.error_of(0) is ErrorCode.KAFKA_STORAGE_ERROR
