@@ -1,0 +1,272 @@
+"""The transaction coordinator's machine: the transactional ids of one partition of its log.
+
+Who may begin is in `beginning.py`, how it ends in `ending.py`; here the state is kept, and what
+changes it is put into records. The record of a transaction is the whole transaction: applying it
+is one assignment, and compacting the log by transactional id loses nothing.
+
+A transaction whose outcome is fixed is in `prepared` until its markers are written, whether it
+came there by a request, by its time-out or from the log at a start. Whoever runs the machine
+writes the markers and then asks to `complete` it.
+
+Soft state is the epoch that each producer had before its newest one: what a repeated request is
+recognised by. Kafka's log has no place for it either.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from strom.replicated.machine import Decision, KeyValue, TimerKey
+from strom.transactions.beginning import (
+    NoProducer,
+    check_expected,
+    check_producer,
+    created,
+    emptied,
+    missing,
+    next_producer,
+    with_partitions,
+)
+from strom.transactions.ending import (
+    check_end,
+    completed,
+    fenced,
+    is_forgotten,
+    is_overdue,
+    last_epoch_after,
+    needs_id,
+    prepared,
+)
+from strom.transactions.records import NO_EPOCH, TransactionLogKey, TransactionLogValue
+from strom.transactions.transaction import (
+    NOBODY,
+    PREPARED,
+    RAISES_EPOCH_FROM,
+    Producer,
+    State,
+    TopicPartition,
+    Transaction,
+    record_of,
+    transaction_of,
+)
+from strom.wire.errors import ErrorCode, KafkaError
+
+TIME_OUT: TimerKey = ("time-out",)
+EXPIRE: TimerKey = ("expire",)
+#: As many in one decision, so that its batch stays small; the rest follows at once.
+ENDED_MAX = 100
+EXPIRED_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the settings and the cluster's features say about transactions."""
+
+    #: The finalised level of `transaction.version`.
+    version: int
+    timeout_max_ms: int
+    expiration_ms: int
+    time_out_interval_ms: int
+    expire_interval_ms: int
+
+
+class TransactionMachine:
+    """The transactional ids of one coordinator partition."""
+
+    def __init__(self, rules: Rules) -> None:
+        #: Replaced by whoever runs the machine when a setting or a feature changes.
+        self.rules = rules
+        self.transactions: dict[str, Transaction] = {}
+        #: Those with a fixed outcome that may lack markers.
+        self.prepared: dict[str, Transaction] = {}
+        self._ongoing: dict[str, Transaction] = {}
+        self._last_epochs: dict[str, int] = {}
+
+    # Decisions: read the state, change nothing.
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: Producer | None,
+        spare_id: int | None,
+        *,
+        now_ms: int,
+    ) -> Decision[KeyValue, Producer | NoProducer]:
+        """Give the transactional id's producer to who asks, and fence off who had it."""
+        if not 0 < timeout_ms <= self.rules.timeout_max_ms:
+            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        known = self.transactions.get(transactional_id)
+        if known is None:
+            if spare_id is None:
+                return Decision((), NoProducer.NEEDS_ID)
+            known = created(transactional_id, spare_id, timeout_ms)
+        if expected is not None:
+            check_expected(known, expected)
+        if known.state in PREPARED:
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if known.state is State.ONGOING:
+            return self._changed(NoProducer.ABORTING, (known, self._fenced(known, now_ms)))
+        last_epoch = self._last_epochs.get(transactional_id, NO_EPOCH)
+        given = next_producer(known, expected, last_epoch, spare_id)
+        if given is None:
+            return Decision((), NoProducer.NEEDS_ID)
+        producer, last_epoch = given
+        changed = emptied(known, producer, timeout_ms, now_ms)
+        return Decision(
+            (record_of(changed, self.rules.version),),
+            producer,
+            soft=((transactional_id, last_epoch),),
+        )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: AbstractSet[TopicPartition],
+        *,
+        version: int,
+        now_ms: int,
+    ) -> Decision[KeyValue, None]:
+        """Take the partitions into the transaction, beginning one if none is open."""
+        known = check_producer(self.transactions.get(transactional_id), producer)
+        changed = with_partitions(known, partitions, version, now_ms)
+        records = () if changed is None else (record_of(changed, self.rules.version),)
+        return Decision(records, None)
+
+    def verify_partitions(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Iterable[TopicPartition],
+    ) -> Decision[KeyValue, dict[TopicPartition, ErrorCode]]:
+        """Say of each partition whether it is in the producer's open transaction."""
+        known = check_producer(self.transactions.get(transactional_id), producer)
+        return Decision((), {each: missing(known, each) for each in partitions})
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        *,
+        commit: bool,
+        version: int,
+        spare_id: int | None,
+        now_ms: int,
+    ) -> Decision[KeyValue, Producer | NoProducer]:
+        """Fix the transaction's outcome; the reply is the producer as it goes on."""
+        known, ends = check_end(
+            self.transactions.get(transactional_id), producer, commit=commit, version=version
+        )
+        raises = version >= RAISES_EPOCH_FROM
+        if not ends:
+            return Decision((), known.producer if raises else NOBODY)
+        next_id = None
+        if needs_id(known, version):
+            if spare_id is None:
+                return Decision((), NoProducer.NEEDS_ID)
+            next_id = spare_id
+        changed = prepared(known, commit=commit, version=version, next_id=next_id, now_ms=now_ms)
+        return self._changed(changed.successor if raises else NOBODY, (known, changed))
+
+    def complete(
+        self, transactional_id: str, producer: Producer, *, now_ms: int
+    ) -> Decision[KeyValue, None]:
+        """Close the transaction that this producer had prepared: every marker is written."""
+        known = self.prepared.get(transactional_id)
+        if known is None or known.producer != producer:
+            return Decision((), None)
+        return Decision((record_of(completed(known, now_ms), self.rules.version),), None)
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Decision[KeyValue, object]:
+        """Abort what takes too long; forget what is not used."""
+        return self._time_out(now_ms) if key == TIME_OUT else self._expire(now_ms)
+
+    def on_loaded(self, now_ms: int) -> Decision[KeyValue, object]:
+        """Begin to look at the clock now and then; what is `prepared` is there to be finished."""
+        rules = self.rules
+        timers = (
+            (TIME_OUT, now_ms + rules.time_out_interval_ms),
+            (EXPIRE, now_ms + rules.expire_interval_ms),
+        )
+        return Decision((), None, timers=timers)
+
+    def _time_out(self, now_ms: int) -> Decision[KeyValue, object]:
+        overdue = [each for each in self._ongoing.values() if is_overdue(each, now_ms)]
+        ended = sorted(overdue, key=_name)[:ENDED_MAX]
+        again_ms = now_ms if len(overdue) > ENDED_MAX else now_ms + self.rules.time_out_interval_ms
+        return self._changed(
+            None,
+            *((each, self._fenced(each, now_ms)) for each in ended),
+            timers=((TIME_OUT, again_ms),),
+        )
+
+    def _expire(self, now_ms: int) -> Decision[KeyValue, object]:
+        limit_ms = self.rules.expiration_ms
+        gone = sorted(
+            name for name, each in self.transactions.items() if is_forgotten(each, limit_ms, now_ms)
+        )
+        again_ms = now_ms if len(gone) > EXPIRED_MAX else now_ms + self.rules.expire_interval_ms
+        gone = gone[:EXPIRED_MAX]
+        return Decision(
+            tuple(KeyValue(TransactionLogKey(transactional_id=each), None) for each in gone),
+            None,
+            timers=((EXPIRE, again_ms),),
+            soft=tuple((each, None) for each in gone),
+        )
+
+    def _fenced(self, transaction: Transaction, now_ms: int) -> Transaction:
+        return fenced(transaction, version=self.rules.version, now_ms=now_ms)
+
+    def _changed(
+        self,
+        reply: Producer | NoProducer | None,
+        *changes: tuple[Transaction, Transaction],
+        timers: tuple[tuple[TimerKey, int | None], ...] = (),
+    ) -> Decision[KeyValue, Any]:
+        """Write what transactions have become that are about to end."""
+        return Decision(
+            tuple(record_of(after, self.rules.version) for _, after in changes),
+            reply,
+            timers=timers,
+            soft=tuple(self._last_epoch(before, after) for before, after in changes),
+        )
+
+    def _last_epoch(self, before: Transaction, after: Transaction) -> tuple[str, int]:
+        name = before.transactional_id
+        known = self._last_epochs.get(name, NO_EPOCH)
+        return name, last_epoch_after(before, after, known)
+
+    # State: the durable is changed by apply and by nothing else.
+
+    def apply(self, record: KeyValue, transaction: tuple[int, int] | None = None) -> None:
+        """Take the record as what its transactional id now is."""
+        assert isinstance(record.key, TransactionLogKey)
+        name = record.key.transactional_id
+        self.prepared.pop(name, None)
+        self._ongoing.pop(name, None)
+        if record.value is None:
+            self.transactions.pop(name, None)
+            return
+        assert isinstance(record.value, TransactionLogValue)
+        known = self.transactions[name] = transaction_of(name, record.value)
+        if known.state in PREPARED:
+            self.prepared[name] = known
+        elif known.state is State.ONGOING:
+            self._ongoing[name] = known
+
+    def set_soft(self, key: str, value: object) -> None:
+        """Remember the epoch before the newest one of the transactional id."""
+        if value is None or value == NO_EPOCH:
+            self._last_epochs.pop(key, None)
+        else:
+            assert isinstance(value, int)
+            self._last_epochs[key] = value
+
+    def on_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """Nothing here is written in anybody's transaction."""
+
+
+def _name(transaction: Transaction) -> str:
+    return transaction.transactional_id

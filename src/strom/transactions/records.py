@@ -1,0 +1,88 @@
+"""The records of `__transaction_state`, as Kafka has them: one per transactional id.
+
+    key   = type int16 (0) | transactional id
+    value = version int16 | the producer, its newest transaction and that one's partitions
+
+Version 1 has tagged fields, and is written from `transaction.version` 1 on; before that, version 0,
+so that an older Kafka reads it. A key of another type, or a value of another version or with a
+state that nobody knows, is none of ours: it is stepped over.
+"""
+
+from struct import Struct
+
+from strom.replicated.machine import KeyValue
+from strom.wire.versioned import message, of, read_message, write_message
+
+TRANSACTION_TYPE = 0
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+NO_TIME = -1
+#: The first `transaction.version` at which values have tagged fields.
+TAGGED_FROM = 1
+VALUE_VERSIONS = (0, 1)
+STATES = range(8)
+
+_INT16 = Struct(">h")
+
+
+@message(api_key=TRANSACTION_TYPE, written=0, flexible_since=1)
+class TransactionLogKey:
+    """Whose transaction it is."""
+
+    transactional_id: str = of("string")
+
+
+@message()
+class PartitionsSchema:
+    """The partitions of one topic that are in a transaction."""
+
+    topic: str = of("string")
+    partition_ids: tuple[int, ...] = of("int32")
+
+
+@message(api_key=TRANSACTION_TYPE, written=1, flexible_since=1)
+class TransactionLogValue:
+    """All that is known of a transactional id."""
+
+    producer_id: int = of("int64")
+    previous_producer_id: int = of("int64", since=1, tag=0, default=NO_PRODUCER_ID)
+    next_producer_id: int = of("int64", since=1, tag=1, default=NO_PRODUCER_ID)
+    producer_epoch: int = of("int16")
+    next_producer_epoch: int = of("int16", since=1, tag=3, default=NO_EPOCH)
+    transaction_timeout_ms: int = of("int32")
+    transaction_status: int = of("int8")
+    transaction_partitions: tuple[PartitionsSchema, ...] | None = of("struct")
+    transaction_last_update_timestamp_ms: int = of("int64")
+    transaction_start_timestamp_ms: int = of("int64")
+    client_transaction_version: int = of("int16", since=1, tag=2, default=0)
+
+
+@message(api_key=TRANSACTION_TYPE, written=0, flexible_since=1)
+class PlainTransactionLogValue(TransactionLogValue):
+    """The same, written as it was before there were tagged fields: without them."""
+
+
+def write_key(key: object) -> bytes:
+    """Return the key's bytes, its type in front."""
+    return _INT16.pack(TRANSACTION_TYPE) + write_message(key)
+
+
+def write_value(value: object) -> bytes:
+    """Return the value's bytes, their version in front."""
+    marks: type = type(value)
+    version: int = marks.__version__  # type: ignore[attr-defined]
+    return _INT16.pack(version) + write_message(value)
+
+
+def read(key: bytes, value: bytes | None) -> KeyValue | None:
+    """Read a record; None if it is of a type or a version that is not known here."""
+    if _INT16.unpack_from(key)[0] != TRANSACTION_TYPE:
+        return None
+    named = read_message(TransactionLogKey, 0, key, _INT16.size)
+    if value is None:
+        return KeyValue(named, None)
+    version = _INT16.unpack_from(value)[0]
+    if version not in VALUE_VERSIONS:
+        return None
+    found: TransactionLogValue = read_message(TransactionLogValue, version, value, _INT16.size)
+    return KeyValue(named, found) if found.transaction_status in STATES else None
