@@ -321,6 +321,13 @@ class RealDisk:
         return RealLock(fd)
 
 
+def write_all(file: File, data: bytes, position: int) -> None:
+    """Write however often it takes."""
+    written = 0
+    while written < len(data):
+        written += file.write_at(data[written:], position + written)
+
+
 def _write_all(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     while written < len(data):

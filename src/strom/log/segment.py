@@ -17,7 +17,7 @@ from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
 from strom.log.batches import DamagedSegmentError, find, peek, walk
 from strom.log.cold import ColdError, Take, patiently
-from strom.log.disk import File
+from strom.log.disk import File, write_all
 from strom.log.files import OpenFiles
 from strom.log.index import (
     OFFSET_ENTRY,
@@ -151,6 +151,11 @@ class Segment:
         self.is_active = False
         self.release()
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the indexes are there: then nothing need be read to append."""
+        return self._offset_index is not None or not self.size_bytes
+
     def offset_index(self) -> OffsetIndex:
         """Return the index from offsets to positions."""
         if self._offset_index is None:
@@ -192,7 +197,7 @@ class Segment:
         return index
 
     def _require_indexes(self) -> None:
-        if self._offset_index is None and self.size_bytes:
+        if not self.is_loaded:
             raise self._cold()
 
     def newest_now(self) -> int:
@@ -334,7 +339,7 @@ class Segment:
                 continue
             file = self._files.disk.open(self.path(suffix), create=True)
             position = index.written * entry_size
-            _write_all(file, index.pending(), position)
+            write_all(file, index.pending(), position)
             # Behind the entries there may be zeros that Kafka allocated, or older entries.
             file.truncate(len(index) * entry_size)
             index.written = len(index)
@@ -435,7 +440,7 @@ class Segment:
         """Note a transaction whose abort marker was just written."""
         known = self.aborted()
         file = self._files.disk.open(self.path(TRANSACTION_INDEX), create=True)
-        _write_all(file, write_entry(aborted), len(known) * ABORTED_ENTRY.size)
+        write_all(file, write_entry(aborted), len(known) * ABORTED_ENTRY.size)
         known.append(aborted)
 
     def clear_aborted(self) -> None:
@@ -490,9 +495,3 @@ class Segment:
             file = self._files.disk.open(self.path(suffix), create=True)
             file.truncate(index.written * entry_size)
         self.write_indexes()
-
-
-def _write_all(file: File, data: bytes, position: int) -> None:
-    written = 0
-    while written < len(data):
-        written += file.write_at(data[written:], position + written)

@@ -4,7 +4,8 @@ Behaviour:
 - Partitions succeed or fail one by one; a refused batch does not hold back the others.
 - Every batch is appended before `handle` returns, so batches sent down one connection reach
   each log in the order they were sent. A batch that must be recompressed first (a topic with a
-  `compression.type` of its own) makes the append phase wait, and the connection with it.
+  `compression.type` of its own), or whose log was not used since the start, so that its indexes
+  are to be read, makes the append phase wait, and the connection with it.
 - acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
   they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
 - A topic that sets `flush.messages` gets its answers after the fsync, whatever the acks.
@@ -17,10 +18,12 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Coroutine
+import contextlib
+from collections.abc import Coroutine, Iterable
 from typing import NamedTuple
 
 from strom.broker.context import Context, Ordered
+from strom.log.cold import warmed
 from strom.log.log import Appended
 from strom.records.batch import TRANSACTIONAL_FLAG, Header
 from strom.records.validate import InvalidRecords, check_field
@@ -59,9 +62,9 @@ def handle(
     """Append every batch, then wait for as many replicas as the producer asked for."""
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
-    if any(must_recompress(topic, context) for topic in request.topics):
+    if any(must_prepare(topic, context) for topic in request.topics):
         # The frame's buffer is used again as soon as this returns.
-        return Ordered(recompress_and_append(with_own_records(request), context))
+        return Ordered(prepare_and_append(with_own_records(request), context))
     return append_all(request, context)
 
 
@@ -242,13 +245,15 @@ def with_failed(
     return response._replace(topics=topics)
 
 
-def must_recompress(topic: ProduceTopic, context: Context) -> bool:
-    """Whether the topic's own compression differs from that of a batch for it."""
+def must_prepare(topic: ProduceTopic, context: Context) -> bool:
+    """Whether a batch must be recompressed, or a log must be made ready for one."""
     name = name_of(topic, context)
     for index, records in topic.partitions:
         partition = context.replicas.find(name, index)
-        if partition is not None and records and partition.log.needs_recompression(records):
-            return True
+        if partition is not None and records:
+            log = partition.log
+            if log.needs_recompression(records) or not log.active.is_loaded:
+                return True
     return False
 
 
@@ -266,17 +271,33 @@ def with_own_records(request: ProduceRequest) -> ProduceRequest:
     return request._replace(topics=topics)
 
 
-async def recompress_and_append(request: ProduceRequest, context: Context) -> Reply:
-    """Bring the batches into their topics' compression off the loop, then append them."""
+async def prepare_and_append(request: ProduceRequest, context: Context) -> Reply:
+    """Bring the batches into their topics' compression off the loop, then append them.
+
+    What the logs need for that is read first, likewise off the loop.
+    """
     refused: dict[tuple[str, int], KafkaError] = {}
     topics = []
     for topic in request.topics:
         name = name_of(topic, context)
         partitions = [await recompressed(name, each, context, refused) for each in topic.partitions]
+        await make_ready(name, partitions, context)
         topics.append(topic._replace(partitions=partitions))
     reply = append_all(request._replace(topics=topics), context)
     answered = await reply if asyncio.iscoroutine(reply) else reply
     return with_failed(answered, refused) if answered is not None and refused else answered
+
+
+async def make_ready(
+    topic: str | None, batches: Iterable[ProducePartition], context: Context
+) -> None:
+    """Have the logs read what they need to be appended to."""
+    for index, _ in batches:
+        partition = context.replicas.find(topic, index)
+        if partition is not None:
+            # An error of the disk comes again with the append, which tells it.
+            with contextlib.suppress(OSError):
+                await warmed(partition.log.active.offset_index_now, context.parts.host.offload)
 
 
 async def recompressed(
