@@ -1,5 +1,8 @@
 """The five codecs: round trips, forms of other libraries, bombs and broken data."""
 
+import random
+import struct
+
 import cramjam
 import pytest
 from hypothesis import given
@@ -14,6 +17,7 @@ from strom.records.compression import (
     codec_of,
     compress,
     decompress,
+    expand,
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -37,6 +41,7 @@ def test_several_blocks_come_back(codec):
 def test_any_buffer_will_do(codec):
     packed = compress(codec, memoryview(bytearray(TEXT)))
     assert decompress(codec, memoryview(bytearray(packed))) == TEXT
+    assert expand(codec, memoryview(bytearray(packed))) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -61,8 +66,64 @@ def test_raw_snappy_is_read():
     assert decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(TEXT))) == TEXT
 
 
-def test_lz4_of_other_writers_is_read():
-    assert decompress(Codec.LZ4, bytes(cramjam.lz4.compress(TEXT * 9999))) == TEXT * 9999
+def lz4_frame_of(data, **form):
+    compressor = cramjam.lz4.Compressor(**form)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+@pytest.mark.parametrize("form", [{}, {"content_checksum": True}, {"level": 9}])
+def test_lz4_of_other_writers_is_read(form):
+    frame = lz4_frame_of(TEXT * 9999, block_linked=False, **form)
+    assert decompress(Codec.LZ4, frame) == TEXT * 9999
+
+
+def test_lz4_that_java_cannot_read_is_corrupt():
+    """Apache Kafka 4.3.1 refuses both."""
+    linked = lz4_frame_of(TEXT, block_linked=True)
+    skippable = bytes.fromhex("502a4d1804000000") + b"what"
+    for frame in (linked, skippable + compress(Codec.LZ4, TEXT)):
+        with pytest.raises(KafkaError) as caught:
+            decompress(Codec.LZ4, frame)
+        assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+
+
+def read_by_the_library(frame, size_bytes_max):
+    """An lz4 frame as the library's own reader takes it, or None."""
+    target = bytearray(size_bytes_max)
+    try:
+        return bytes(target[: cramjam.lz4.decompress_into(frame, target)])
+    except cramjam.DecompressionError:
+        return None
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 65535, 65536, 65537, 200_000])
+def test_lz4_is_read_block_by_block_as_by_the_library(size):
+    for data in (TEXT * 200, random.Random(7).randbytes(200_000)):
+        frame = compress(Codec.LZ4, data[:size])
+        assert decompress(Codec.LZ4, frame) == read_by_the_library(frame, size + 1) == data[:size]
+
+
+@given(changes=st.lists(st.tuples(st.integers(7, 10**6), st.integers(0, 255)), max_size=4))
+def test_broken_lz4_is_read_block_by_block_as_by_the_library(changes):
+    frame = bytearray(compress(Codec.LZ4, TEXT + random.Random(7).randbytes(70_000)))
+    for at, byte in changes:
+        frame[7 + at % (len(frame) - 7)] = byte
+    try:
+        found = decompress(Codec.LZ4, frame, size_bytes_max=1_000_000)
+    except KafkaError:
+        found = None
+    assert found == read_by_the_library(bytes(frame), 1_000_000)
+
+
+def test_lz4_block_larger_than_a_block_may_be_is_corrupt():
+    head = compress(Codec.LZ4, b"")[:7]
+    stored = struct.pack("<I", 70_000 | 0x80000000) + bytes(70_000)
+    packed = bytes(cramjam.lz4.compress_block(bytes(70_000), store_size=False))
+    for block in (stored, struct.pack("<I", len(packed)) + packed):
+        with pytest.raises(KafkaError) as caught:
+            decompress(Codec.LZ4, head + block + bytes(4))
+        assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_lz4_is_written_with_independent_blocks():

@@ -5,7 +5,7 @@ A batch's records are compressed as one piece. What is written can be read by ev
 - snappy goes into xerial's frame (a header, then blocks of at most 32 KiB, each with its
   length), which is what Java's library writes; raw snappy, which some clients send, is read too;
 - lz4 goes into its frame format with independent blocks of 64 KiB and no checksum of the
-  content, the only form that Java's reader takes.
+  content (`lz4_frame`); a frame whose blocks depend on each other is refused, as Kafka does.
 
 Decompression never yields more than the caller allows: a few bytes can claim gigabytes.
 """
@@ -16,6 +16,7 @@ from enum import IntEnum
 
 import cramjam
 
+from strom.records import lz4_frame
 from strom.records.batch import Buffer
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -51,15 +52,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES_MAX = 32 * 1024
 
-#: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
-_LZ4_HEADER = bytes.fromhex("04224d18604082")
-_LZ4_BLOCK_BYTES_MAX = 64 * 1024
-_LZ4_END = bytes(4)
-#: Set in a block's length when the block is stored as it is.
-_LZ4_STORED = 0x80000000
-
 _INT32 = struct.Struct(">i")
-_LZ4_SIZE = struct.Struct("<I")
 
 
 def codec_of(number: int) -> Codec:
@@ -87,6 +80,11 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 def decompress(codec: int, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
     """Return the data as it was; broken data, or more than the limit, is CORRUPT_MESSAGE."""
+    return bytes(expand(codec, data, size_bytes_max=size_bytes_max))
+
+
+def expand(codec: int, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
+    """As `decompress`, for who looks at the data once: it is not copied into bytes."""
     return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max)
 
 
@@ -113,48 +111,24 @@ def _compress_snappy(data: Buffer, level: int | None) -> bytes:
     return b"".join(parts)
 
 
-def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    view = memoryview(data)
-    parts = [_LZ4_HEADER]
-    for start in range(0, len(view), _LZ4_BLOCK_BYTES_MAX):
-        block = view[start : start + _LZ4_BLOCK_BYTES_MAX]
-        packed = _compress_lz4_block(block, level)
-        if len(packed) < len(block):
-            parts += (_LZ4_SIZE.pack(len(packed)), packed)
-        else:
-            parts += (_LZ4_SIZE.pack(len(block) | _LZ4_STORED), bytes(block))
-    parts.append(_LZ4_END)
-    return b"".join(parts)
-
-
-def _compress_lz4_block(block: memoryview, level: int | None) -> bytes:
-    # Kafka's default level means the fast compressor, any other one the thorough.
-    if level is None:
-        return bytes(cramjam.lz4.compress_block(block, store_size=False))
-    return bytes(
-        cramjam.lz4.compress_block(
-            block, mode="high_compression", compression=level, store_size=False
-        )
-    )
-
-
 def _corrupt(codec: Codec, reason: object) -> KafkaError:
     return KafkaError(
         ErrorCode.CORRUPT_MESSAGE, f"Failed to decompress {CODEC_NAMES[codec]}: {reason}"
     )
 
 
-def _unkeep(data: Buffer, size_bytes_max: int) -> bytes:
+def _unkeep(data: Buffer, size_bytes_max: int) -> Buffer:
     if len(data) > size_bytes_max:
         raise _corrupt(Codec.NONE, f"more than {size_bytes_max} bytes")
-    return bytes(data)
+    return data
 
 
 def _decompress_growing(
     codec: Codec, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int
-) -> bytes:
+) -> memoryview:
     """Decompress into a buffer that grows up to the limit, since no header tells the size."""
-    size = min(max(4 * len(data), 4096), size_bytes_max)
+    # Text comes down to a fifth or less; what was too small is done in vain.
+    size = min(max(8 * len(data), 4096), size_bytes_max)
     while True:
         target = bytearray(size)
         try:
@@ -165,18 +139,25 @@ def _decompress_growing(
                 raise _corrupt(codec, error) from None
             size = min(size * 8, size_bytes_max)
         else:
-            return bytes(memoryview(target)[:filled])
+            return memoryview(target)[:filled]
 
 
-def _decompress_gzip(data: Buffer, size_bytes_max: int) -> bytes:
+def _decompress_gzip(data: Buffer, size_bytes_max: int) -> Buffer:
     return _decompress_growing(Codec.GZIP, cramjam.gzip.decompress_into, data, size_bytes_max)
 
 
-def _decompress_lz4(data: Buffer, size_bytes_max: int) -> bytes:
+def _decompress_lz4(data: Buffer, size_bytes_max: int) -> Buffer:
+    try:
+        lz4_frame.check_header(data)
+        blocks = lz4_frame.read_blocks(data)
+        if blocks is not None:
+            return lz4_frame.decompress_blocks(data, blocks, size_bytes_max)
+    except ValueError as error:
+        raise _corrupt(Codec.LZ4, error) from None
     return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, data, size_bytes_max)
 
 
-def _decompress_zstd(data: Buffer, size_bytes_max: int) -> bytes:
+def _decompress_zstd(data: Buffer, size_bytes_max: int) -> Buffer:
     return _decompress_growing(Codec.ZSTD, cramjam.zstd.decompress_into, data, size_bytes_max)
 
 
@@ -216,10 +197,10 @@ _COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
     Codec.NONE: _keep,
     Codec.GZIP: _compress_gzip,
     Codec.SNAPPY: _compress_snappy,
-    Codec.LZ4: _compress_lz4,
+    Codec.LZ4: lz4_frame.compress,
     Codec.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int], bytes]] = {
+_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int], Buffer]] = {
     Codec.NONE: _unkeep,
     Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,
