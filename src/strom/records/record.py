@@ -4,9 +4,10 @@
              | key length varint, key | value length varint, value
              | header count varint, (key length varint, key, value length varint, value) each
 
-Varints are zigzag-encoded; a length of -1 is null. The deltas are from the batch's base
+Varints are zigzag-encoded; a negative length is null. The deltas are from the batch's base
 offset and base timestamp. Nothing on the way between socket and disk calls this: it is for what
-looks inside (look-up by time, compaction, coordinators, the metadata log, tools).
+looks inside (look-up by time, coordinators, the metadata log, tools). What needs no object per
+record is in `walk`, which takes and refuses the same bytes.
 
 Whatever bytes come in, reading ends with records or with a KafkaError.
 """
@@ -28,13 +29,14 @@ from strom.records.batch import (
     write_header,
 )
 from strom.records.compression import DECOMPRESSED_BYTES_MAX, Codec, compress, decompress
+from strom.records.plain_walk import add_int64
 from strom.wire.errors import ErrorCode, KafkaError
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
-#: A varint of 64 bits takes at most ten bytes.
-_SHIFT_MAX = 63
-_INT32_MAX = 2**31 - 1
+_INT32_BITS = 32
+_INT64_BITS = 64
+_INT64_MAX = 2**63 - 1
 
 
 class Record(NamedTuple):
@@ -101,6 +103,8 @@ def read_records(
         except IndexError:
             raise _invalid("Incorrect declared batch size, premature EOF reached") from None
         timestamp = base_timestamp + timestamp if append_time is None else append_time
+        if not -_INT64_MAX <= timestamp <= _INT64_MAX:
+            timestamp = add_int64(timestamp, 0)
         yield Record(base_offset + offset, timestamp, key, value, headers)
     if position != len(payload):
         raise _invalid("Incorrect declared batch size, records still remaining in file")
@@ -115,10 +119,8 @@ def _read_record(
     if length < 0 or end > len(payload):
         raise _invalid(f"Invalid record size {length}")
     # The attributes byte says nothing yet; it is stepped over.
-    timestamp, position = _read_varint(payload, position + 1)
+    timestamp, position = _read_varint(payload, position + 1, _INT64_BITS)
     offset, position = _read_varint(payload, position)
-    if not -_INT32_MAX <= offset <= _INT32_MAX:
-        raise _invalid(f"Invalid offset delta {offset}")
     key, position = _read_bytes(payload, position, end)
     value, position = _read_bytes(payload, position, end)
     # Almost no record has headers, and then the byte that says so is the last one.
@@ -139,7 +141,7 @@ def _read_headers(payload: bytes, position: int, end: int) -> tuple[Headers, int
     for _ in range(count):
         key, position = _read_bytes(payload, position, end)
         if key is None:
-            raise _invalid("Invalid negative header key size -1")
+            raise _invalid("Invalid negative header key size")
         value, position = _read_bytes(payload, position, end)
         # Java replaces what is not UTF-8 too; a strange header must not make a batch unreadable.
         headers.append((key.decode("utf-8", "replace"), value))
@@ -156,10 +158,8 @@ def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, 
         stop = position + (length >> 1)
     else:
         length, position = _read_varint(payload, position)
-        if length < -1:
-            raise _invalid(f"Invalid negative length {length}")
-        if length == -1:
-            # Null in more bytes than it needs.
+        if length < 0:
+            # Null in more bytes than it needs, or as another number than usual.
             return None, position
         stop = position + length
     if stop > end:
@@ -167,7 +167,7 @@ def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, 
     return payload[position:stop], stop
 
 
-def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
+def _read_varint(payload: bytes, position: int, bits: int = _INT32_BITS) -> tuple[int, int]:
     byte = payload[position]
     position += 1
     if byte < 0x80:
@@ -175,12 +175,14 @@ def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
     value = byte & 0x7F
     shift = 7
     while byte >= 0x80:
-        if shift > _SHIFT_MAX:
+        if shift >= bits:
             raise _invalid("Varint is too long")
         byte = payload[position]
         position += 1
         value |= (byte & 0x7F) << shift
         shift += 7
+    # Bits that are too many for the type are dropped, as in Kafka.
+    value &= (1 << bits) - 1
     return (value >> 1) ^ -(value & 1), position
 
 
