@@ -4,8 +4,11 @@ Each row was sent to it in a Produce request (version 9 where none is told); whe
 answers otherwise, the row says what Kafka does and why.
 """
 
+import json
+import random
 import struct
 import zlib
+from pathlib import Path
 
 import cramjam
 import pytest
@@ -27,10 +30,15 @@ from strom.records.validate import (
     check_batch,
     check_field,
     check_size,
+    is_heavy,
     recompress,
 )
+from strom.records.walk import UNREADABLE, Fault, inspect_batch
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.records.faults import BATCHES, OVERLOOKED, POISON
 from tests.records.strategies import record_lists
+
+ANSWERS = Path(__file__).parents[1] / "conformance" / "answers" / "records.json"
 
 NOW = 1_794_800_000_000
 HOUR = 3_600_000
@@ -144,9 +152,10 @@ HEADERS = {
     "codec 5": ({"attributes": 5}, UNSUPPORTED),
     "codec 6": ({"attributes": 6}, UNSUPPORTED),
     "codec 7": ({"attributes": 7}, UNSUPPORTED),
-    # Kafka looks inside and repairs or refuses: too dear, and only the writer is fooled.
-    "count and delta of 2, records 3": ({"record_count": 2, "last_offset_delta": 1}, NONE),
-    "gzip that is none": ({"attributes": 1}, NONE),
+    "count and delta of 2, records 3": ({"record_count": 2, "last_offset_delta": 1}, INVALID),
+    "count and delta of 4, records 3": ({"record_count": 4, "last_offset_delta": 3}, INVALID),
+    # Kafka fails with UNKNOWN_SERVER_ERROR; neither is tried again.
+    "gzip that is none": ({"attributes": 1}, INVALID),
     # Kafka takes these and sets the time right, as we do.
     "max timestamp too high": ({"max_timestamp": NOW + 9 * HOUR}, NONE),
     "append time claimed": ({"attributes": TIMESTAMP_TYPE_FLAG}, NONE),
@@ -167,6 +176,47 @@ def test_shape_is_judged_as_kafka_does(name):
 def test_header_is_judged_as_kafka_does(name):
     fields, expected = HEADERS[name]
     assert answer(changed(**fields)) == expected
+
+
+NOTED = json.loads(ANSWERS.read_text())
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_records_are_judged_as_kafka_does(name):
+    """What Apache Kafka answered, unless it stumbled, or took what nobody can read then."""
+    first, *rest = [next(iter(line.values())) for line in NOTED[name]]
+    expected = ErrorCode[first["error_code"].upper()]
+    if expected is ErrorCode.UNKNOWN_SERVER_ERROR or name in POISON | OVERLOOKED:
+        expected = INVALID
+    assert answer(BATCHES[name]) == expected
+    if expected is NONE:
+        header, batch = validate(BATCHES[name])
+        assert header == read_header(batch)
+        assert header.crc == compute_crc(batch)
+        (seen,) = rest[0]
+        found = header.attributes, header.max_timestamp, header.record_count
+        assert found == (seen["attributes"], seen["newest"], seen["count"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fewer than the count", "premature EOF reached: record 1, at byte 8 of the records"),
+        ("more than the count", "records still remaining in file: record 1, at byte 8"),
+        ("a header without key", "Invalid negative header key size: record 0"),
+    ],
+)
+def test_refusal_says_where_the_fault_is(name, words):
+    for how in ("uncompressed", "in lz4"):
+        with pytest.raises(KafkaError) as caught:
+            validate(BATCHES[f"{name}, {how}"])
+        assert words in caught.value.message
+        assert caught.value.message.endswith("in topic partition bad-0.")
+
+
+def test_wrong_checksum_outweighs_wrong_records():
+    for name in ("noise, uncompressed", "gzip, noise"):
+        assert answer(poked(17, ">I", 7, BATCHES[name])) == CORRUPT
 
 
 def test_field_that_is_null_holds_no_batch():
@@ -331,9 +381,73 @@ def test_compacted_topic_with_append_time_wants_keys_too():
     assert validate(GOOD, both)[0].has_append_time
 
 
-def test_records_that_cannot_be_read_are_refused_where_they_are_looked_at():
-    assert answer(changed(attributes=1), COMPACTED) == CORRUPT
-    assert answer(changed(record_count=2, last_offset_delta=1), COMPACTED) == INVALID
+def test_records_that_cannot_be_read_outweigh_a_missing_key():
+    record = write_batch([Record(0, NOW + 9 * HOUR, None, b"v")])
+    broken = seal(read_header(record), record[61:] + b"rest")
+    with pytest.raises(KafkaError) as caught:
+        validate(bytes(broken), COMPACTED)
+    assert caught.value.code == INVALID
+    assert not isinstance(caught.value, InvalidRecords)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("claimed", [NOW - 5, NOW + 5, -1])
+def test_newest_time_comes_from_the_records(codec, claimed):
+    records = [Record(0, NOW - 7, b"k", b"v"), Record(1, NOW, b"k", b"v")]
+    good = write_batch(records, codec=codec)
+    header, batch = validate(changed(good, max_timestamp=claimed))
+    assert header.max_timestamp == NOW
+    assert batch == good
+
+
+def test_facts_that_were_found_before_are_believed():
+    """Who had the records looked at in a thread does not have it done again."""
+    for codec in (Codec.NONE, Codec.GZIP):
+        batch = write_batch([Record(0, NOW, b"k", b"v")], codec=codec)
+        header = read_header(batch)
+        facts = inspect_batch(header, batch)
+        assert check_batch(header, batch, LIMITS, NOW, facts) == header
+        for wrong in (UNREADABLE, facts._replace(fault=Fault.REST)):
+            with pytest.raises(KafkaError) as caught:
+                check_batch(header, batch, LIMITS, NOW, wrong)
+            assert caught.value.code == INVALID
+
+
+def test_keys_are_looked_at_in_the_facts():
+    batch = write_batch([Record(0, NOW, b"k", b"v")])
+    header = read_header(batch)
+    facts = inspect_batch(header, batch)._replace(keyless=0)
+    # They lead to a closer look, which finds the key.
+    assert check_batch(header, batch, COMPACTED, NOW, facts) == header
+
+
+@pytest.mark.parametrize(
+    ("codec", "light", "heavy"),
+    [
+        (Codec.NONE, 5_000_000, None),
+        (Codec.GZIP, 100, 10_000),
+        (Codec.SNAPPY, 16_000, 5_000_000),
+        (Codec.LZ4, 1_000_000, 5_000_000),
+        (Codec.ZSTD, 900_000, 5_000_000),
+    ],
+)
+def test_what_takes_long_to_look_at_is_told(codec, light, heavy):
+    """A batch of 16 KB, and of librdkafka's 1 MB, is light in the quick codecs."""
+    values = random.Random(5).randbytes(5_000_000)
+    for size, expected in ((light, False), (heavy, True)):
+        if size is not None:
+            batch = write_batch([Record(0, NOW, b"k", values[:size])], codec=codec)
+            assert is_heavy(read_header(batch), batch) is expected
+
+
+def test_bomb_is_heavy_however_small_it_is():
+    bomb = write_batch([Record(0, NOW, b"k", bytes(50_000_000))], codec=Codec.ZSTD)
+    assert len(bomb) < 10_000
+    assert is_heavy(read_header(bomb), bomb)
+
+
+def test_codec_that_does_not_exist_is_not_heavy():
+    assert not is_heavy(read_header(GOOD)._replace(attributes=7), GOOD)
 
 
 def test_size_is_judged_before_all_else():
@@ -377,4 +491,19 @@ def test_bomb_is_not_recompressed():
     bomb = write_batch([Record(0, NOW, b"k", bytes(3_000_000))], codec=Codec.ZSTD)
     with pytest.raises(KafkaError) as caught:
         recompress(bomb, Codec.GZIP, size_bytes_max=1_000_000)
-    assert caught.value.code == CORRUPT
+    assert caught.value.code == INVALID
+
+
+@pytest.mark.parametrize("name", ["an offset twice", "offsets backwards", "a gap in the offsets"])
+def test_recompression_puts_offsets_in_sequence(name):
+    """As Apache Kafka 4.3.1 did, which else leaves the one form alone and refuses the other."""
+    for how in ("uncompressed", "in lz4"):
+        batch = recompress(BATCHES[f"{name}, {how}"], Codec.ZSTD)
+        assert answer(bytes(batch)) == NONE
+        found = [(record.offset, record.value) for record in read_records(batch)]
+        assert found == [(0, b"x"), (1, b"y")]
+
+
+def test_recompression_leaves_broken_records_to_be_refused():
+    for name in ("noise", "fewer than the count", "a length one too long"):
+        assert answer(bytes(recompress(BATCHES[f"{name}, uncompressed"], Codec.LZ4))) == INVALID

@@ -8,12 +8,13 @@ from strom import __version__
 from strom.cli import broker, config, consume, log, perf, produce, storage, topic, up
 from strom.cli.demo.play import demo
 from strom.cli.options import add_lean, noun
+from strom.records.walk import IS_COMPILED
 
 
 def show_version(asked: bool) -> None:
     """Print the version and stop, if asked to."""
     if asked:
-        print(f"strom {__version__}")
+        print(f"strom {__version__}{'' if IS_COMPILED else ', installed without a C compiler'}")
         raise typer.Exit
 
 

@@ -34,6 +34,8 @@ TIMESTAMP_TYPE_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 DELETE_HORIZON_FLAG = 0x40
+#: All that means something; Kafka drops the rest where it sets them anew.
+ATTRIBUTES_MASK = 0x7F
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _PREFIX = struct.Struct(">qi")
@@ -125,7 +127,7 @@ def patch_place(batch: bytearray | memoryview, base_offset: int, leader_epoch: i
 
 def patch_max_timestamp(batch: bytearray | memoryview, attributes: int, max_timestamp: int) -> None:
     """Set whose time the records have and the newest of them, and make the checksum right."""
-    _ATTRIBUTES.pack_into(batch, 21, attributes)
+    _ATTRIBUTES.pack_into(batch, 21, attributes & ATTRIBUTES_MASK)
     _TIMESTAMP.pack_into(batch, 35, max_timestamp)
     _CRC.pack_into(batch, 17, compute_crc(batch))
 

@@ -1,14 +1,14 @@
 """What a broker refuses to append from a client, with Kafka's codes and words.
 
-A good batch is judged by its 61 bytes and its checksum. Records are looked at only where
+A batch is judged by its 61 bytes, its checksum, and one walk over its records (`walk`), which
+tells what they have in common without an object for each. Objects are made only to say in a
+refusal which records are meant. The newest time of the records becomes the header's.
 
-- the topic is compacted: each record needs a key;
-- the topic limits how old a record may be: the header holds the newest time, not the oldest;
-- the header says that some record is too new: the answer must name which;
-- the header claims the broker's time, which is not the client's to set.
+`check_batch` does all of it. Records that take long to decompress are told by `is_heavy`: who
+serves an event loop has `inspect_batch` look at them in a thread, and hands over what it found.
 
-So, unlike Kafka, a broker takes a batch with a right checksum around records that cannot be
-read, or with a newest time below that of its records: who wrote it fools only its own readers.
+Where Apache Kafka stumbles over a batch (UNKNOWN_SERVER_ERROR), or takes one that its own consumers
+cannot read, the answer here is INVALID_RECORD; no client tries either of them again.
 """
 
 from typing import NamedTuple, NoReturn
@@ -31,13 +31,29 @@ from strom.records.batch import (
     read_prefix,
 )
 from strom.records.compression import CODEC_NAMES, DECOMPRESSED_BYTES_MAX, Codec, compress
-from strom.records.record import Record, read_batch, read_payload, read_records, seal
+from strom.records.expansion import bytes_max
+from strom.records.record import (
+    Record,
+    read_batch,
+    read_payload,
+    read_records,
+    seal,
+    write_records,
+)
+from strom.records.walk import NO_RECORD, Facts, Fault, inspect_batch, walk
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: `message.timestamp.before.max.ms` of a topic that takes records of any age.
 UNLIMITED_MS = 2**63 - 1
 #: The first version of Produce whose clients may send zstd (KIP-110).
 ZSTD_PRODUCE_VERSION = 7
+#: What a loop can decompress and walk over in about a millisecond.
+LIGHT_BYTES_MAX: dict[int, int] = {
+    Codec.GZIP: 256 * 1024,
+    Codec.SNAPPY: 1024 * 1024,
+    Codec.LZ4: 2 * 1024 * 1024,
+    Codec.ZSTD: 1024 * 1024,
+}
 #: The record errors that the message of a refusal repeats.
 _ERRORS_SHOWN_MAX = 3
 #: Where the magic stands in all three message formats, and what must be there to see it.
@@ -45,6 +61,18 @@ _MAGIC_AT = 16
 _PEEK_BYTES = 17
 #: The smallest message of the oldest format; a length below it is a lie in any format.
 _LENGTH_MIN = 14
+
+_FAULT_WORDS: dict[int, str] = {
+    Fault.ENDS_EARLY: "Incorrect declared batch size, premature EOF reached",
+    Fault.LENGTH: "Invalid record size, beyond the end of the batch",
+    Fault.NUMBER: "Found invalid record structure, a number is too long",
+    Fault.FIELD: "Found invalid record structure, a field ends behind its record",
+    Fault.HEADER_COUNT: "Found invalid number of record headers",
+    Fault.HEADER_KEY: "Invalid negative header key size",
+    Fault.RECORD_REST: "Invalid record size, beyond the end of the fields",
+    Fault.REST: "Incorrect declared batch size, records still remaining in file",
+    Fault.UNREADABLE: "Failed to decompress record stream",
+}
 
 RecordErrors = tuple[tuple[int, str | None], ...]
 WritableBuffer = bytearray | memoryview
@@ -146,11 +174,27 @@ def _no_batch(produce_version: int) -> KafkaError:
     )
 
 
-def check_batch(header: Header, batch: WritableBuffer, limits: Limits, now_ms: int) -> Header:
+def is_heavy(header: Header, batch: Buffer) -> bool:
+    """Whether looking at the records could hold up an event loop: then `inspect_batch` first."""
+    limit = LIGHT_BYTES_MAX.get(header.attributes & CODEC_MASK)
+    if limit is None:
+        return False
+    payload = memoryview(batch)[HEADER_SIZE : header.length + PREFIX_SIZE]
+    return bytes_max(header.attributes & CODEC_MASK, payload) > limit
+
+
+def check_batch(
+    header: Header,
+    batch: WritableBuffer,
+    limits: Limits,
+    now_ms: int,
+    facts: Facts | None = None,
+) -> Header:
     """Refuse what Kafka refuses from a client; return the header of what may be appended.
 
     The buffer holds exactly the batch of the header. Where the topic wants the broker's time, or
-    the header has a wrong one, it is set in place, and the header returned says so.
+    the header has a wrong one, it is set in place, and the header returned says so. The facts
+    are what `inspect_batch` has found in this batch, for who had it look already.
     """
     if header.length + PREFIX_SIZE > limits.batch_bytes_max:
         check_size(header.size_bytes, limits)
@@ -167,14 +211,20 @@ def check_batch(header: Header, batch: WritableBuffer, limits: Limits, now_ms: i
         or (header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID)
     ):
         _refuse(header, limits)
+    if facts is None:
+        facts = inspect_batch(header, batch)
+    fault, _, _, oldest_ms, newest_ms, keyless, is_in_sequence = facts
+    if fault or not is_in_sequence:
+        _check_structure(header, facts, limits)
     if (
-        limits.is_compacted
-        or limits.has_append_time
+        newest_ms != header.max_timestamp
         or attributes & TIMESTAMP_TYPE_FLAG
-        or header.max_timestamp - now_ms > limits.timestamp_after_max_ms
-        or limits.timestamp_before_max_ms != UNLIMITED_MS
+        or limits.has_append_time
+        or (limits.is_compacted and keyless != NO_RECORD)
+        or newest_ms - now_ms > limits.timestamp_after_max_ms
+        or now_ms - oldest_ms > limits.timestamp_before_max_ms
     ):
-        return _check_times(header, batch, limits, now_ms)
+        return _check_values(header, batch, facts, limits, now_ms)
     return header
 
 
@@ -227,26 +277,53 @@ def _refuse(header: Header, limits: Limits) -> NoReturn:
     )
 
 
-def _check_times(header: Header, batch: WritableBuffer, limits: Limits, now_ms: int) -> Header:
+def _check_structure(header: Header, facts: Facts, limits: Limits) -> None:
+    """Refuse records that cannot be read, or not by the offsets that they are given.
+
+    Uncompressed records may count their offsets as they like: Kafka does not look at them.
+    """
+    if facts.fault == Fault.NONE:
+        if header.codec:
+            raise _invalid(
+                f"The offsets of the records are not in sequence in topic partition "
+                f"{limits.partition}."
+            )
+        return
+    raise _invalid(
+        f"{_FAULT_WORDS[facts.fault]}: record {facts.record_count}, at byte {facts.position} of "
+        f"the records, in topic partition {limits.partition}."
+    )
+
+
+def _check_values(
+    header: Header, batch: WritableBuffer, facts: Facts, limits: Limits, now_ms: int
+) -> Header:
+    """Refuse records whose keys or times the topic does not take; set the time of the batch."""
+    has_late_or_early = (
+        facts.newest_ms - now_ms > limits.timestamp_after_max_ms
+        or now_ms - facts.oldest_ms > limits.timestamp_before_max_ms
+    )
+    if (
+        header.has_append_time
+        or (limits.is_compacted and facts.keyless != NO_RECORD)
+        or (has_late_or_early and not limits.has_append_time)
+    ):
+        _check_records(header, batch, limits, now_ms)
     if limits.has_append_time:
-        if limits.is_compacted or header.has_append_time:
-            _check_records(header, batch, limits, now_ms)
         patch_append_time(batch, header.attributes, now_ms)
         return read_header(batch)
-    newest = _check_records(header, batch, limits, now_ms)
-    if newest == header.max_timestamp and not header.has_append_time:
+    newest_ms = header.max_timestamp if header.has_append_time else facts.newest_ms
+    if newest_ms == header.max_timestamp and not header.has_append_time:
         return header
-    patch_max_timestamp(batch, header.attributes & ~TIMESTAMP_TYPE_FLAG, newest)
+    patch_max_timestamp(batch, header.attributes & ~TIMESTAMP_TYPE_FLAG, newest_ms)
     return read_header(batch)
 
 
-def _check_records(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> int:
-    """Refuse the records that the topic does not take; return the newest time of all."""
+def _check_records(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> None:
+    """Name the records that the topic does not take."""
     errors: list[tuple[int, str | None]] = []
     code = ErrorCode.INVALID_RECORD
-    newest = NO_TIMESTAMP
     for index, record in enumerate(read_records(batch, size_bytes_max=DECOMPRESSED_BYTES_MAX)):
-        newest = max(newest, record.timestamp_ms)
         if limits.is_compacted and record.key is None:
             errors.append((index, _without_key(limits)))
             continue
@@ -256,7 +333,6 @@ def _check_records(header: Header, batch: Buffer, limits: Limits, now_ms: int) -
             errors.append((index, complaint))
     if errors:
         raise _rejected(code, tuple(errors))
-    return newest
 
 
 def _without_key(limits: Limits) -> str:
@@ -320,12 +396,29 @@ def recompress(
     """Return the batch with its records compressed anew; all else stays as it is.
 
     Its checksum is checked here, for the new one would fit whatever came in. The new size is to
-    be checked against the topic's limit.
+    be checked against the topic's limit. Records that are not in sequence are put so: Kafka, too,
+    takes the occasion.
     """
     header = read_batch(batch)
     whole = memoryview(batch)[: header.size_bytes]
     if header.crc != compute_crc(whole):
         raise _corrupt(header, whole, "a batch to be recompressed")
-    payload = read_payload(whole, header, size_bytes_max=size_bytes_max)
+    try:
+        payload: Buffer = read_payload(whole, header, size_bytes_max=size_bytes_max)
+    except KafkaError as error:
+        raise _invalid(error.message or "") from None
+    facts = walk(payload, 0, len(payload), header.record_count, header.base_timestamp)
+    if not facts.fault and not facts.is_in_sequence:
+        payload = _in_sequence(whole, header)
     attributes = (header.attributes & ~CODEC_MASK) | codec
     return seal(header._replace(attributes=attributes), compress(codec, payload, level))
+
+
+def _in_sequence(batch: Buffer, header: Header) -> Buffer:
+    """Return the records, uncompressed, with the offsets that their order gives them."""
+    base_offset = header.base_offset
+    records = [
+        record._replace(offset=base_offset + index)
+        for index, record in enumerate(read_records(batch))
+    ]
+    return write_records(records, base_offset, header.base_timestamp)
