@@ -1,0 +1,108 @@
+"""One decision about a consumer group while it is made.
+
+What it writes is carried out on the draft's own group at once, so that the next step of the
+decision reads the result. Nothing outside sees it before it is decided: the group is a value.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from immutables import Map
+
+from strom.groups.consumer.group import ConsumerGroup
+from strom.groups.consumer.limits import Limits
+from strom.groups.consumer.member import Member
+from strom.groups.consumer.replay import applied
+from strom.metadata.image import Image, Topic
+from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey
+
+#: The first word of the keys of this package's timers: the end of a member's session, of the time
+#: to give partitions up, and, for members of the classic protocol, to join again and to sync.
+SESSION: Final = "consumer-session"
+REBALANCE: Final = "consumer-rebalance"
+JOIN: Final = "consumer-join"
+SYNC: Final = "consumer-sync"
+TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)
+
+Reply = TypeVar("Reply")
+
+
+class Moment(NamedTuple):
+    """What a decision sees besides the group: the cluster, the settings, the time."""
+
+    image: Image
+    limits: Limits
+    now_ms: int
+
+
+class Watch(NamedTuple):
+    """The soft state of a consumer group: what need not be looked at again."""
+
+    #: The topics of the cluster when the group's own were last compared with them.
+    topics: Map[str, Topic] | None = None
+    #: The topics that patterns were last matched against, and when.
+    matched: Map[str, Topic] | None = None
+    matched_at_ms: int = 0
+    #: Members of the classic protocol that were told to join again and have a timer for it.
+    called_in: frozenset[str] = frozenset()
+
+
+class Draft:
+    """What one decision does to a group."""
+
+    def __init__(self, group: ConsumerGroup, moment: Moment, watch: object = None) -> None:
+        self.group = group
+        self.moment = moment
+        self.watch = self._before = watch if isinstance(watch, Watch) else Watch()
+        self.records: list[KeyValue] = []
+        self.timers: dict[TimerKey, int | None] = {}
+        self._answers: list[tuple[Ticket, object]] = []
+
+    def write_first(self, records: Iterable[KeyValue]) -> None:
+        """Write what is about something else that was there under the group's name."""
+        assert not self.records
+        self.records.extend(records)
+
+    def write(self, *records: KeyValue) -> None:
+        """Write records of the group, and take them as facts."""
+        for record in records:
+            self.records.append(record)
+            after = applied(self.group, record)
+            assert after is not None, "a draft is of a group that lives on"
+            self.group = after
+
+    def answer(self, answers: Iterable[tuple[Ticket, object]]) -> None:
+        """Answer requests that wait."""
+        self._answers.extend(answers)
+
+    def forget(self, timers: Iterable[TimerKey]) -> None:
+        """Forget timers."""
+        self.timers.update(dict.fromkeys(timers))
+
+    def call_after(self, kind: str, member_id: str, delay_ms: int) -> None:
+        """Be called when a member's time is over."""
+        self.timers[kind, self.group.id, member_id] = self.moment.now_ms + delay_ms
+
+    def call_no_more(self, member_id: str, *kinds: str) -> None:
+        """Forget timers of a member."""
+        self.forget((kind, self.group.id, member_id) for kind in kinds)
+
+    def renew_session(self, member: Member) -> None:
+        """Let the member's session begin now."""
+        timeout_ms = self.moment.limits.session_timeout_ms
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        self.call_after(SESSION, member.id, timeout_ms)
+
+    def decision(self, reply: Reply) -> Decision[KeyValue, Reply]:
+        """Return what it has come to."""
+        soft: tuple[tuple[str, object], ...] = ()
+        if self.watch is not self._before:
+            soft = ((self.group.id, self.watch),)
+        return Decision(
+            tuple(self.records),
+            reply,
+            timers=tuple(self.timers.items()),
+            soft=soft,
+            answers=tuple(self._answers),
+        )

@@ -1,0 +1,106 @@
+"""What settings say of consumer groups: the broker's, under what was set for one group.
+
+A group's own setting was checked against the broker's bounds when it was made. The bounds may be
+others by now: then it counts as the nearest that is allowed.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from strom.groups.consumer.assignors import ASSIGNORS
+from strom.metadata.config_decisions import GROUP_RESOURCE
+from strom.metadata.image import Image
+from strom.metadata.settings.values import BrokerSettings
+
+#: `group.consumer.assignors` also takes the names of Kafka's classes.
+CLASS_NAMES: Final[Mapping[str, str]] = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+class Migration(Enum):
+    """Which ways between the classic and the consumer protocol are open; the words are Kafka's."""
+
+    DISABLED = "disabled"
+    DOWNGRADE = "downgrade"
+    UPGRADE = "upgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group may become a consumer group."""
+        return self in (Migration.UPGRADE, Migration.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a consumer group may become a classic group."""
+        return self in (Migration.DOWNGRADE, Migration.BIDIRECTIONAL)
+
+
+class Limits(NamedTuple):
+    """The settings of one consumer group."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    #: The least time between two target assignments (KIP-1263).
+    assignment_interval_ms: int
+    #: How long what a pattern stands for may be taken as true.
+    pattern_refresh_ms: int
+    max_size: int
+    #: How many members a group may have to become a classic one.
+    classic_max_size: int
+    migration: Migration
+    #: The names that a member may choose from; the first is for those that do not choose.
+    assignors: tuple[str, ...]
+
+
+def limits_of(group_id: str, image: Image, settings: BrokerSettings) -> Limits:
+    """Return the settings of the group, whether it exists or not."""
+    limits = _limits_of_all(settings)
+    own = image.config((GROUP_RESOURCE, group_id))
+    if not own:
+        return limits
+
+    def value_of(name: str, otherwise: int) -> int:
+        return _within_bounds(name, int(own[name]), settings) if name in own else otherwise
+
+    return limits._replace(
+        session_timeout_ms=value_of("consumer.session.timeout.ms", limits.session_timeout_ms),
+        heartbeat_interval_ms=value_of(
+            "consumer.heartbeat.interval.ms", limits.heartbeat_interval_ms
+        ),
+        assignment_interval_ms=value_of(
+            "consumer.assignment.interval.ms", limits.assignment_interval_ms
+        ),
+    )
+
+
+def _within_bounds(name: str, value: int, settings: BrokerSettings) -> int:
+    kind = name.removeprefix("consumer.")
+    least = settings.number(f"group.consumer.min.{kind}")
+    most = settings.number(f"group.consumer.max.{kind}")
+    return min(max(value, least), most)
+
+
+@lru_cache(maxsize=16)
+def _limits_of_all(settings: BrokerSettings) -> Limits:
+    """Return what holds for groups without settings of their own; settings never change."""
+    migration = settings.text("group.consumer.migration.policy") or ""
+    return Limits(
+        session_timeout_ms=settings.number("group.consumer.session.timeout.ms"),
+        heartbeat_interval_ms=settings.number("group.consumer.heartbeat.interval.ms"),
+        assignment_interval_ms=settings.number("group.consumer.assignment.interval.ms"),
+        pattern_refresh_ms=settings.number("group.consumer.regex.refresh.interval.ms"),
+        max_size=settings.number("group.consumer.max.size"),
+        classic_max_size=settings.number("group.max.size"),
+        migration=Migration(migration.lower()),
+        assignors=_assignors(settings.items("group.consumer.assignors")),
+    )
+
+
+def _assignors(names: tuple[str, ...]) -> tuple[str, ...]:
+    known = [CLASS_NAMES.get(each, each) for each in names]
+    return tuple(each for each in dict.fromkeys(known) if each in ASSIGNORS) or tuple(ASSIGNORS)

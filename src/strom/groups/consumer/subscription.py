@@ -1,0 +1,63 @@
+"""What a group subscribes to: whether it has changed, and what follows from that.
+
+The topics that a pattern stands for are looked up when a member brings the pattern, and again when
+there are other topics, but then not more often than every ten seconds: with thousands of groups,
+and topics that come and go, looking is the work.
+"""
+
+from strom.groups.consumer.draft import Draft
+from strom.groups.consumer.patterns import REFRESH_MS_MIN, check_pattern, resolve
+from strom.groups.consumer.rows import group_row, old_metadata_gone, pattern_gone, pattern_row
+from strom.groups.consumer.topics import metadata_hash
+
+
+def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
+    """Raise the group's epoch if a member subscribes to something else, or its topics changed."""
+    topics = draft.moment.image.topics_by_name
+    matched = _match_patterns(draft)
+    if not resubscribed and not matched and draft.watch.topics is topics:
+        return
+    group = draft.group
+    found = metadata_hash(group.topic_names, draft.moment.image)
+    if resubscribed or found != group.metadata_hash:
+        draft.write(group_row(group.id, group.epoch + 1, found))
+    if group.has_old_metadata:
+        draft.write(old_metadata_gone(group.id))
+    if draft.watch.topics is not topics:
+        draft.watch = draft.watch._replace(topics=topics)
+
+
+def _match_patterns(draft: Draft) -> bool:
+    """Have all patterns that members want, and no other, stand for topics; say if some changed."""
+    before = draft.group.patterns
+    wanted = draft.group.wanted_patterns
+    for pattern in sorted(set(before) - wanted):
+        draft.write(pattern_gone(draft.group.id, pattern))
+    if not wanted:
+        return False
+    for pattern in sorted(wanted - set(before)):
+        check_pattern(pattern)
+    is_due = _is_due(draft)
+    for pattern in sorted(wanted if is_due else wanted - set(before)):
+        _match(draft, pattern)
+    if is_due:
+        draft.watch = draft.watch._replace(
+            matched=draft.moment.image.topics_by_name, matched_at_ms=draft.moment.now_ms
+        )
+    return draft.group.patterns is not before
+
+
+def _is_due(draft: Draft) -> bool:
+    watch, now_ms = draft.watch, draft.moment.now_ms
+    if now_ms - watch.matched_at_ms <= REFRESH_MS_MIN:
+        return False
+    if watch.matched is not draft.moment.image.topics_by_name:
+        return True
+    return now_ms - watch.matched_at_ms > draft.moment.limits.pattern_refresh_ms
+
+
+def _match(draft: Draft, pattern: str) -> None:
+    before = draft.group.patterns.get(pattern)
+    after = resolve(pattern, draft.moment.image, draft.moment.now_ms)
+    if before is None or before.topics != after.topics:
+        draft.write(pattern_row(draft.group.id, pattern, after))
