@@ -1,4 +1,4 @@
-"""The publisher: image first, then settings, then replicas, then who waits for it."""
+"""The publisher: image first, then settings, replicas, coordinators, then who waits for it."""
 
 import asyncio
 from types import SimpleNamespace
@@ -30,11 +30,30 @@ class Replicas:
         self.reconfigured.append(settings[NAME])
 
 
+class Coordinators:
+    """Keeps what it was told, and that the replicas had followed before."""
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+        self.followed = []
+
+    async def follow(self, image, settings, delta):
+        assert delta.after is image
+        assert self.replicas.followed[-1][0] == image.end_offset
+        self.followed.append(image.end_offset)
+
+
 def publishing(scenario):
     async def run():
         quorum = SimpleNamespace(end_offset=0)
+        replicas = Replicas()
         parts = SimpleNamespace(
-            node_id=1, image=Image(), settings=BrokerSettings(), replicas=Replicas()
+            node_id=1,
+            image=Image(),
+            settings=BrokerSettings(),
+            replicas=replicas,
+            groups=Coordinators(replicas),
+            transactions=Coordinators(replicas),
         )
         publisher = Publisher(quorum, SimpleNamespace(settings=None))
         return await scenario(publisher, quorum, parts)
@@ -51,9 +70,10 @@ def test_many_commits_are_one_step_for_those_who_follow():
         await publisher.publish(
             parts, [Committed((topic(1),), 5, 2), Committed((topic(2), topic(3)), 7, 2)]
         )
-        return parts.image.end_offset, parts.replicas.followed
+        followed = parts.groups.followed + parts.transactions.followed
+        return parts.image.end_offset, parts.replicas.followed, followed
 
-    assert publishing(scenario) == (7, [(7, ["t1", "t2", "t3"])])
+    assert publishing(scenario) == (7, [(7, ["t1", "t2", "t3"])], [7, 7])
 
 
 def test_who_waits_is_told_when_all_act_on_what_was_decided_and_not_before():

@@ -26,11 +26,13 @@ from typing import Any
 
 from strom.broker import api
 from strom.broker.context import Endpoint, Parts
+from strom.broker.coordination import Surroundings as Around
 from strom.broker.dispatch import Api, api_of
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
 from strom.broker.http import HttpServer, bind_http
+from strom.broker.internal_topics import group_coordinators, transaction_coordinators
 from strom.broker.metrics import Metrics
 from strom.broker.moves import Moves
 from strom.broker.producer_ids import Block, ProducerIds
@@ -184,6 +186,7 @@ class Broker:
             quorum.loaded_image, cluster_id=cluster_id, node_id=self._node_id, rules=rules
         )
         runtime: Runtime[Record] = Runtime(controller, quorum)
+        around = Around(self._node_id, host, replicas, flushing, self.start_task)
         reports = self._reports = Reports(self._node_id, replicas, controller, runtime)
         parts: Parts = Parts(
             node_id=self._node_id,
@@ -203,6 +206,8 @@ class Broker:
             ),
             metrics=Metrics(),
             telemetry=Telemetry(),
+            groups=group_coordinators(around, settings),
+            transactions=transaction_coordinators(around, settings),
             moves=Moves(
                 host,
                 replicas,
@@ -288,6 +293,8 @@ class Broker:
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
         await parts.replicas.load(parts.image, parts.settings)
+        for coordinators in (parts.groups, parts.transactions):
+            await coordinators.follow(parts.image, parts.settings)
         self._start_vital(parts.publisher.run(parts))
         await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
         await parts.publisher.wait_published()

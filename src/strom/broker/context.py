@@ -11,6 +11,7 @@ from strom.metadata.topic_decisions import Defaults
 
 if TYPE_CHECKING:
     from strom.broker.connection import Connection
+    from strom.broker.coordination import Coordinators
     from strom.broker.flushing import Flushing
     from strom.broker.host import Host
     from strom.broker.metrics import Metrics
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from strom.broker.replicas import Replicas
     from strom.broker.sessions import FetchSessions
     from strom.broker.telemetry import Telemetry
+    from strom.groups.machine import GroupMachine
     from strom.metadata.controller import Controller
     from strom.metadata.image import Broker, Image
     from strom.metadata.records import Record
     from strom.metadata.settings.values import BrokerSettings
     from strom.replicated.runtime import Runtime
+    from strom.transactions.machine import TransactionMachine
     from strom.wire.codec import RequestHeader
 
 
@@ -72,6 +75,8 @@ class Parts:
     metrics: Metrics
     moves: Moves
     telemetry: Telemetry
+    groups: Coordinators[GroupMachine]
+    transactions: Coordinators[TransactionMachine]
     #: Key, lowest and highest version of every API served.
     api_versions: tuple[tuple[int, int, int], ...] = ()
     #: By listener name: what this broker tells its clients to connect to.

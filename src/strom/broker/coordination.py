@@ -24,6 +24,7 @@ from strom.broker.replicas import Replicas
 from strom.log.cold import warmed
 from strom.metadata.delta import Delta
 from strom.metadata.image import Image, Topic
+from strom.metadata.records import NO_LEADER
 from strom.metadata.settings.values import BrokerSettings
 from strom.records.control import ControlType, write_marker
 from strom.records.record import Producer
@@ -318,17 +319,29 @@ class Coordinators(Generic[M]):
 
     # For handlers.
 
-    def partition_of(self, key: str) -> int:
-        """Return the number of the partition that coordinates the key."""
-        if self._topic is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return java_hash(key) % len(self._topic.partitions)
+    @property
+    def topic(self) -> str:
+        """The name of the internal topic."""
+        return self.kind.topic
+
+    @property
+    def has_topic(self) -> bool:
+        """Whether the internal topic is there."""
+        return self._topic is not None
+
+    def leader_of(self, key: str, image: Image) -> int | None:
+        """Return the broker that coordinates the key; None if there is none now."""
+        topic = image.topics_by_name.get(self.kind.topic)
+        if topic is None:
+            return None
+        leader = topic.partitions[java_hash(key) % len(topic.partitions)].leader
+        return None if leader == NO_LEADER else leader
 
     def shard_for(self, key: str) -> Shard[M]:
         """Return the shard that coordinates the key; raise a KafkaError that says why not."""
         if self._topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return self.led(self.partition_of(key))
+        return self.led(java_hash(key) % len(self._topic.partitions))
 
     def led(self, index: int) -> Shard[M]:
         """Return the shard of a partition; raise a KafkaError that says why not."""
@@ -398,7 +411,11 @@ class Coordinators(Generic[M]):
             around.host.now_ms,
             around.start_task,
         )
-        around.start_task(self._load(shard))
+        if partition.log.end_offset == partition.log.start_offset:
+            # As all are of a topic that was just made: its first client finds them ready.
+            self._finish(shard)
+        else:
+            around.start_task(self._load(shard))
 
     async def _load(self, shard: Shard[M]) -> None:
         """Read the log into the machine; then answer."""

@@ -1,6 +1,6 @@
 """Brings what the quorum commits to the broker: a new image, then its followers, in this order.
 
-    quorum ──committed records──▶ image ──▶ settings ──▶ replicas ──▶ who waits for it
+    quorum ──committed records──▶ image ──▶ settings ──▶ replicas ──▶ coordinators ──▶ who waits
 
 Nobody else replaces the image or the settings. When `wait_published` returns, this broker acts
 on everything that had been decided when it was called.
@@ -53,6 +53,8 @@ class Publisher:
         delta = self._advance(parts, committed)
         self._follow_settings(parts, delta)
         await parts.replicas.follow(delta.after, delta, parts.settings)
+        for coordinators in (parts.groups, parts.transactions):
+            await coordinators.follow(delta.after, parts.settings, delta)
         self._published_offset = delta.after.end_offset
         while self._waiting and self._waiting[0][0] <= self._published_offset:
             waiter = self._waiting.popleft()[1]

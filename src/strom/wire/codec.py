@@ -14,7 +14,7 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, NamedTuple, Protocol
 
-from strom.wire import fetch, produce
+from strom.wire import fetch, offset_commit, offset_fetch, produce
 from strom.wire.errors import ErrorCode
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
@@ -111,6 +111,46 @@ class FetchCodec:
         )
 
 
+class OffsetCommitCodec:
+    """OffsetCommit, by hand."""
+
+    def __init__(self, version: int) -> None:
+        self.flexible = version >= offset_commit.FLEXIBLE_FROM
+        self._version = version
+
+    def read(self, frame: memoryview, position: int) -> offset_commit.OffsetCommitRequest:
+        """Return the request."""
+        return offset_commit.read_request(frame, position, self._version)
+
+    def write(self, response: offset_commit.OffsetCommitResponse) -> list[Part]:
+        """Return the response."""
+        return [offset_commit.write_response(response, self._version)]
+
+
+class OffsetFetchCodec:
+    """OffsetFetch, by hand."""
+
+    def __init__(self, version: int) -> None:
+        self.flexible = version >= offset_fetch.FLEXIBLE_FROM
+        self._version = version
+
+    def read(self, frame: memoryview, position: int) -> offset_fetch.OffsetFetchRequest:
+        """Return the request."""
+        return offset_fetch.read_request(frame, position, self._version)
+
+    def write(self, response: offset_fetch.OffsetFetchResponse) -> list[Part]:
+        """Return the response."""
+        return [offset_fetch.write_response(response, self._version)]
+
+
+BY_HAND: dict[str, Callable[[int], Codec]] = {
+    "produce": ProduceCodec,
+    "fetch": FetchCodec,
+    "offset_commit": OffsetCommitCodec,
+    "offset_fetch": OffsetFetchCodec,
+}
+
+
 class SchemaCodec:
     """Any other API, by kio's class of the version and of the newest one."""
 
@@ -152,10 +192,9 @@ def codec_for(
     name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
 ) -> Codec:
     """Return the codec of the API with this snake-case name, loading its classes."""
-    if name == "produce":
-        return ProduceCodec(version)
-    if name == "fetch":
-        return FetchCodec(version)
+    by_hand = BY_HAND.get(name)
+    if by_hand is not None:
+        return by_hand(version)
     return SchemaCodec(name, version, newest, upgrade, downgrade)
 
 

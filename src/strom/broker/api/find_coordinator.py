@@ -1,9 +1,11 @@
 """FindCoordinator (key 10): which broker coordinates a group or a transactional id.
 
 Behaviour:
-- Groups, transactions and share groups have no coordinator yet: each key of those types is
-  answered with COORDINATOR_NOT_AVAILABLE, which clients take as "ask again later".
-- An unknown type of key, or an empty one, is INVALID_REQUEST.
+- The coordinator leads the partition of an internal topic that the key's hash names. The first
+  question makes the topic, and waits until it can be used; Kafka has its clients ask again.
+- If it cannot be made, or nobody leads the partition, the answer is COORDINATOR_NOT_AVAILABLE,
+  which clients take as "ask again later". Share groups have no coordinator yet.
+- An unknown type of key is INVALID_REQUEST.
 
 Versions:
 - up to v3 one key is asked for, and the answer stands at the top; v4 takes many.
@@ -11,16 +13,21 @@ Versions:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
-from strom.broker.turns import answer_of
-from strom.wire.errors import ErrorCode
+from strom.broker.context import Context
+from strom.broker.coordination import Coordinators
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
+from strom.broker.internal_topics import new_topic
+from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from kio.schema.find_coordinator.v6 import request as asked
     from kio.schema.find_coordinator.v6 import response as answer
 else:
@@ -29,7 +36,7 @@ else:
 KEY = 10
 VERSIONS = range(7)
 
-KEY_TYPES = (0, 1, 2)
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 NOBODY = -1
 MANY_KEYS_FROM = 4
 
@@ -54,26 +61,78 @@ def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noq
 
 def handle(
     request: asked.FindCoordinatorRequest, context: Context
-) -> answer.FindCoordinatorResponse | Large:
+) -> answer.FindCoordinatorResponse | Coroutine[Any, Any, answer.FindCoordinatorResponse]:
+    """Answer for each key, at once if the topic is there."""
+    coordinators = coordinators_of(request.key_type, context)
+    if coordinators is None or not request.coordinator_keys or coordinators.has_topic:
+        return respond(request, coordinators, context)
+    return create_and_respond(request, coordinators, context)
+
+
+def coordinators_of(key_type: int, context: Context) -> Coordinators[Any] | None:
+    """Return the coordinators of this type of key, if there are any."""
+    if key_type == GROUP:
+        return context.parts.groups
+    return context.parts.transactions if key_type == TRANSACTION else None
+
+
+async def create_and_respond(
+    request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any], context: Context
+) -> answer.FindCoordinatorResponse:
+    """Make the topic first; whoever else asks meanwhile waits for the same one."""
+    parts = context.parts
+    # If it cannot be made it is not there, which is what the answer says.
+    with suppress(KafkaError):
+        await decide(
+            parts,
+            TIMEOUT_DEFAULT,
+            parts.controller.create_topics,
+            [new_topic(coordinators.topic, parts.settings)],
+            defaults=context.topic_defaults,
+            rng=parts.host.rng,
+            validate_only=False,
+        )
+    return respond(request, coordinators, context)
+
+
+def respond(
+    request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any] | None, context: Context
+) -> answer.FindCoordinatorResponse:
     """Answer for each key."""
-    keys = request.coordinator_keys
-    return answer_of(
-        len(keys),
-        lambda: answer.FindCoordinatorResponse(
-            throttle_time=NO_THROTTLE,
-            coordinators=tuple(find(key, request.key_type) for key in keys),
+    return answer.FindCoordinatorResponse(
+        throttle_time=NO_THROTTLE,
+        coordinators=tuple(
+            nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            if request.key_type == SHARE
+            else nobody(key, ErrorCode.INVALID_REQUEST)
+            if coordinators is None
+            else find(key, coordinators, context)
+            for key in request.coordinator_keys
         ),
     )
 
 
-def find(key: str, key_type: int) -> answer.Coordinator:
+def find(key: str, coordinators: Coordinators[Any], context: Context) -> answer.Coordinator:
     """Say who coordinates the key."""
-    known = key_type in KEY_TYPES and key
+    leader = coordinators.leader_of(key, context.image)
+    broker = None if leader is None else context.image.brokers.get(leader)
+    if broker is None or broker.fenced:
+        return nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    endpoint = context.endpoint_of(broker)
+    if endpoint is None:
+        return nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return answer.Coordinator(
         key=key,
-        node_id=NOBODY,
-        host="",
-        port=NOBODY,
-        error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE if known else ErrorCode.INVALID_REQUEST,
+        node_id=broker.id,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_code=ErrorCode.NONE,
         error_message=None,
+    )
+
+
+def nobody(key: str, code: ErrorCode) -> answer.Coordinator:
+    """Say that nobody coordinates the key, and why."""
+    return answer.Coordinator(
+        key=key, node_id=NOBODY, host="", port=NOBODY, error_code=code, error_message=None
     )
