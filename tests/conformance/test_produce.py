@@ -182,6 +182,16 @@ def test_what_cannot_be_recompressed_is_refused_for_its_own_reason(node, name):
     assert node.send(topic, batch([b"good"]))["base_offset"] == 0
 
 
+def test_a_batch_that_holds_much_is_checked_like_any_other(node, name):
+    """A few KB that are megabytes when decompressed: here a thread looks into them first."""
+    topic = node.create(name)
+    values = [bytes(1_000_000)] * 8
+    assert node.send(topic, batch(values, codec=batches.GZIP))["base_offset"] == 0
+    short = batch(values, codec=batches.GZIP, count=9, last_offset_delta=8)
+    assert node.send(topic, short)["error_code"] == "invalid_record"
+    assert node.send(topic, batch([b"next"]))["base_offset"] == 8
+
+
 def test_a_duplicate_is_answered_with_its_first_offset(node, name):
     topic = node.create(name)
     producer, epoch = node.producer_id()

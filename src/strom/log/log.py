@@ -26,6 +26,7 @@ from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
 from strom.log.times import Search, Span, TimedOffset
 from strom.records.batch import (
+    CODEC_AT,
     CODEC_MASK,
     HEADER_SIZE,
     PREFIX_SIZE,
@@ -39,6 +40,7 @@ from strom.records.batch import (
 from strom.records.compression import CODECS_BY_NAME
 from strom.records.record import read_batch
 from strom.records.validate import check_batch, check_field, check_size, recompress
+from strom.records.walk import Facts
 from strom.wire.errors import ErrorCode, KafkaError
 
 
@@ -110,20 +112,22 @@ class Log(SegmentedLog):
 
     # Appending.
 
-    def append_as_leader(
+    def append_as_leader(  # noqa: PLR0913 - each but the batch with a name at the call
         self,
         batch: memoryview,
         *,
         leader_epoch: int,
         now_ms: int,
         header: Header | None = None,
+        facts: Facts | None = None,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
     ) -> Appended:
         """Check the one batch, give it the next offsets and write it; all or nothing.
 
         The batch is changed in place: its offset, its leader's epoch, perhaps its time. Who has
-        read the header with `check_field` already passes it on.
+        read the header with `check_field` already, or looked at the records with `inspect_batch`,
+        passes on what was found.
         """
         limits = self._limits or self.limits
         marker = None
@@ -132,7 +136,7 @@ class Log(SegmentedLog):
             if header.length + PREFIX_SIZE != len(batch):
                 # What follows is no whole batch; Kafka cuts it off too.
                 batch = batch[: header.length + PREFIX_SIZE]
-            header = check_batch(header, batch, limits, now_ms)
+            header = check_batch(header, batch, limits, now_ms, facts)
         else:
             header = read_batch(batch)
             marker = read_marker(header, batch)
@@ -288,7 +292,7 @@ class Log(SegmentedLog):
         wanted = self._config.compression_type
         if wanted == "producer" or len(batch) < HEADER_SIZE:
             return False
-        return batch[22] & CODEC_MASK != CODECS_BY_NAME[wanted]
+        return batch[CODEC_AT] & CODEC_MASK != CODECS_BY_NAME[wanted]
 
     def recompress(self, batch: Buffer) -> bytearray:
         """Return the batch in the topic's codec; it may take long, so a thread may call it."""

@@ -12,6 +12,7 @@ from uuid import UUID
 from strom.log.log import Appended, Log
 from strom.log.producers import Origin
 from strom.records.batch import Header
+from strom.records.walk import Facts
 from strom.replication.progress import Progress
 from strom.replication.waiting import Waiter
 from strom.wire.errors import ErrorCode, KafkaError
@@ -128,13 +129,19 @@ class Partition:
         return None
 
     def append(
-        self, records: memoryview, header: Header, now_ms: int, *, all_in_sync: bool
+        self,
+        records: memoryview,
+        header: Header,
+        now_ms: int,
+        *,
+        all_in_sync: bool,
+        facts: Facts | None = None,
     ) -> Appended:
         """Append a producer's batch as the leader; the batch is patched where it lies."""
         progress = self._leading(all_in_sync=all_in_sync)
         log = self.log
         appended = log.append_as_leader(
-            records, header=header, leader_epoch=self.leader_epoch, now_ms=now_ms
+            records, header=header, facts=facts, leader_epoch=self.leader_epoch, now_ms=now_ms
         )
         if progress.on_append(log.end_offset) and self._watchers is not None:
             self._tell_growth(len(records))

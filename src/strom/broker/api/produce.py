@@ -3,9 +3,8 @@
 Behaviour:
 - Partitions succeed or fail one by one; a refused batch does not hold back the others.
 - Every batch is appended before `handle` returns, so batches sent down one connection reach
-  each log in the order they were sent. A batch that must be recompressed first (a topic with a
-  `compression.type` of its own), or whose log was not used since the start, so that its indexes
-  are to be read, makes the append phase wait, and the connection with it.
+  each log in the order they were sent. A batch that must be prepared by a thread first
+  (`broker.preparing`) makes the append phase wait, and the connection with it.
 - acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
   they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
 - A topic that sets `flush.messages` gets its answers after the fsync, whatever the acks.
@@ -18,12 +17,18 @@ Versions:
 """
 
 import asyncio
-import contextlib
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import NamedTuple
 
 from strom.broker.context import Context, Ordered
-from strom.log.cold import warmed
+from strom.broker.preparing import (
+    NOTHING_KNOWN,
+    Known,
+    must_prepare,
+    name_of,
+    prepare,
+    with_own_records,
+)
 from strom.log.log import Appended
 from strom.records.batch import TRANSACTIONAL_FLAG, Header
 from strom.records.validate import InvalidRecords, check_field
@@ -68,10 +73,12 @@ def handle(
     return append_all(request, context)
 
 
-def append_all(request: ProduceRequest, context: Context) -> Reply | Coroutine[None, None, Reply]:
+def append_all(
+    request: ProduceRequest, context: Context, known: Known = NOTHING_KNOWN
+) -> Reply | Coroutine[None, None, Reply]:
     """Append every batch; answer at once if nothing needs to be waited for."""
     receipts: list[Receipt] = []
-    answers = [append_topic(request, topic, context, receipts) for topic in request.topics]
+    answers = [append_topic(request, topic, context, receipts, known) for topic in request.topics]
     flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
     to_flush: list[Partition] = []
     waits = False
@@ -89,7 +96,11 @@ def append_all(request: ProduceRequest, context: Context) -> Reply | Coroutine[N
 
 
 def append_topic(
-    request: ProduceRequest, topic: ProduceTopic, context: Context, receipts: list[Receipt]
+    request: ProduceRequest,
+    topic: ProduceTopic,
+    context: Context,
+    receipts: list[Receipt],
+    known: Known,
 ) -> ProduceTopicResponse:
     """Append a topic's batches; note those that may have to be waited for."""
     name = name_of(topic, context)
@@ -97,19 +108,19 @@ def append_topic(
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
         partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
         return ProduceTopicResponse(None, topic.topic_id, partitions)
-    partitions = [append(name, each, request.acks, context, receipts) for each in topic.partitions]
+    partitions = [
+        append(name, each, request.acks, context, receipts, known) for each in topic.partitions
+    ]
     return ProduceTopicResponse(name, topic.topic_id, partitions)
 
 
-def name_of(topic: ProduceTopic, context: Context) -> str | None:
-    """Return the topic's name, also of one that is named by its id; None if there is none."""
-    if topic.topic_id is None:
-        return topic.name
-    return context.topic_name(topic.topic_id)
-
-
 def append(
-    topic: str, batch: ProducePartition, acks: int, context: Context, receipts: list[Receipt]
+    topic: str,
+    batch: ProducePartition,
+    acks: int,
+    context: Context,
+    receipts: list[Receipt],
+    known: Known,
 ) -> ProducePartitionResponse:
     """Append one batch, or say why it is refused."""
     index, records = batch
@@ -120,7 +131,11 @@ def append(
         refuse_transaction(header)
         assert records is not None
         appended = partition.append(
-            records, header, context.parts.host.now_ms(), all_in_sync=acks == ACKS_ALL
+            records,
+            header,
+            context.parts.host.now_ms(),
+            all_in_sync=acks == ACKS_ALL,
+            facts=known.get((topic, index)),
         )
     except KafkaError as error:
         metrics.refused_batches += 1
@@ -245,78 +260,10 @@ def with_failed(
     return response._replace(topics=topics)
 
 
-def must_prepare(topic: ProduceTopic, context: Context) -> bool:
-    """Whether a batch must be recompressed, or a log must be made ready for one."""
-    name = name_of(topic, context)
-    for index, records in topic.partitions:
-        partition = context.replicas.find(name, index)
-        if partition is not None and records:
-            log = partition.log
-            if log.needs_recompression(records) or not log.active.is_loaded:
-                return True
-    return False
-
-
-def with_own_records(request: ProduceRequest) -> ProduceRequest:
-    """Copy the records out of the frame."""
-    topics = [
-        topic._replace(
-            partitions=[
-                ProducePartition(index, None if records is None else memoryview(bytearray(records)))
-                for index, records in topic.partitions
-            ]
-        )
-        for topic in request.topics
-    ]
-    return request._replace(topics=topics)
-
-
 async def prepare_and_append(request: ProduceRequest, context: Context) -> Reply:
-    """Bring the batches into their topics' compression off the loop, then append them.
-
-    What the logs need for that is read first, likewise off the loop.
-    """
-    refused: dict[tuple[str, int], KafkaError] = {}
-    topics = []
-    for topic in request.topics:
-        name = name_of(topic, context)
-        partitions = [await recompressed(name, each, context, refused) for each in topic.partitions]
-        await make_ready(name, partitions, context)
-        topics.append(topic._replace(partitions=partitions))
-    reply = append_all(request._replace(topics=topics), context)
+    """Do off the loop what takes long with some batches, then append them all."""
+    prepared = await prepare(request, context)
+    reply = append_all(prepared.request, context, prepared.known)
     answered = await reply if asyncio.iscoroutine(reply) else reply
+    refused = prepared.refused
     return with_failed(answered, refused) if answered is not None and refused else answered
-
-
-async def make_ready(
-    topic: str | None, batches: Iterable[ProducePartition], context: Context
-) -> None:
-    """Have the logs read what they need to be appended to."""
-    for index, _ in batches:
-        partition = context.replicas.find(topic, index)
-        if partition is not None:
-            # An error of the disk comes again with the append, which tells it.
-            with contextlib.suppress(OSError):
-                await warmed(partition.log.active.offset_index_now, context.parts.host.offload)
-
-
-async def recompressed(
-    topic: str | None,
-    batch: ProducePartition,
-    context: Context,
-    refused: dict[tuple[str, int], KafkaError],
-) -> ProducePartition:
-    """Return the batch in its topic's compression; nothing of one that cannot be read."""
-    index, records = batch
-    partition = context.replicas.find(topic, index)
-    if partition is None or not records or not partition.log.needs_recompression(records):
-        return batch
-    log = partition.log
-    try:
-        check_field(records, context.header.version)
-        changed = await context.parts.host.offload(lambda: log.recompress(records))
-    except KafkaError as error:
-        # Without a batch nothing is appended; why not is told instead of that.
-        refused[partition.topic, index] = error
-        return batch._replace(records=None)
-    return batch._replace(records=memoryview(changed))
