@@ -337,24 +337,122 @@ def test_a_snapshot_is_due_by_size_or_by_time():
     asyncio.run(main())
 
 
+async def take_snapshots(place, quorum, count, apart_ms=0):
+    """Take snapshots one after the other; return their end offsets."""
+    taken = []
+    for _ in range(count):
+        place.now_ms += apart_ms
+        identifier = 1000 * quorum.end_offset
+        quorum.append([ProducerIds(broker_id=1, next_producer_id=identifier)])
+        await quorum.wait_committed(quorum.end_offset)
+        image = quorum.loaded_image._replace(
+            next_producer_id=identifier,
+            end_offset=quorum.end_offset,
+            leader_epoch=quorum.leader_epoch,
+        )
+        await quorum.write_snapshot(image)
+        taken.append(image.end_offset)
+    return taken
+
+
+def snapshots_in(place):
+    names = sorted(name for name, _ in place.disk.scan(METADATA))
+    return [found.end_offset for name in names if (found := parse_file_name(name)) is not None]
+
+
+def segments_in(place):
+    return sorted(
+        int(name.removesuffix(".log"))
+        for name, _ in place.disk.scan(METADATA)
+        if name.endswith(".log")
+    )
+
+
 def test_old_snapshots_and_the_log_before_them_go_when_there_is_too_much():
     async def main():
         place = Place(retention_bytes=0)
         async with place.running() as quorum:
-            for number in range(1, 4):
-                record = ProducerIds(broker_id=1, next_producer_id=number * 1000)
-                quorum.append([record])
-                await quorum.wait_committed(quorum.end_offset)
-                image = quorum.loaded_image._replace(
-                    next_producer_id=number * 1000, end_offset=quorum.end_offset, leader_epoch=1
-                )
-                await quorum.write_snapshot(image)
-            assert quorum.start_offset == image.end_offset
-        names = [name for name, _ in place.disk.scan(METADATA)]
-        assert [name for name in names if parse_file_name(name)] == [
-            SnapshotId(image.end_offset, 1).file_name
-        ]
-        assert place.open().loaded_image.next_producer_id == 3000
+            *_, last = await take_snapshots(place, quorum, 3)
+            assert quorum.start_offset == last
+        assert snapshots_in(place) == segments_in(place) == [last]
+        assert place.open().loaded_image.next_producer_id == 1000 * (last - 1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("is_log_allowed_for", "left"), [(True, 2), (False, 1)])
+def test_no_more_of_them_go_than_must(is_log_allowed_for, left):
+    """What the log takes up counts, and it becomes shorter with every snapshot that goes."""
+
+    async def main():
+        place = Place(retention_bytes=-1)
+        async with place.running() as quorum:
+            taken = await take_snapshots(place, quorum, 3)
+        assert snapshots_in(place) == [0, *taken]
+        sizes = dict(place.disk.scan(METADATA))
+        kept = [SnapshotId(end_offset, 1).file_name for end_offset in taken[-2:]]
+        bytes_max = sum(sizes[name] for name in kept)
+        if is_log_allowed_for:
+            bytes_max += sum(sizes[f"{base_offset:020}.log"] for base_offset in taken[-2:])
+            # The next start opens an epoch with one batch more.
+            bytes_max += LEADER_CHANGE_BYTES
+        place.config = QuorumConfig(retention_bytes=bytes_max)
+        async with place.running() as quorum:
+            await quorum.wait_committed(quorum.end_offset)
+            await quorum.drop_old()
+            assert quorum.start_offset == taken[-left]
+        assert snapshots_in(place) == segments_in(place) == taken[-left:]
+
+    asyncio.run(main())
+
+
+#: The batch with which a leader of one voter opens its epoch.
+LEADER_CHANGE_BYTES = 100
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+def test_old_snapshots_and_the_log_before_them_go_when_they_are_too_old():
+    async def main():
+        place = Place(retention_ms=7 * DAY_MS)
+        async with place.running() as quorum:
+            taken = await take_snapshots(place, quorum, 3, apart_ms=DAY_MS)
+            place.now_ms += 6 * DAY_MS
+            await quorum.drop_old()
+            # Formatting was nine days ago, the first snapshot eight, the second one just seven.
+            assert snapshots_in(place) == segments_in(place) == taken[-2:]
+            assert quorum.start_offset == taken[-2]
+            place.now_ms += 1
+        # How old they are is known from the files: a restart makes nothing younger.
+        async with place.running() as quorum:
+            await quorum.wait_committed(quorum.end_offset)
+            await quorum.drop_old()
+            assert snapshots_in(place) == segments_in(place) == taken[-1:]
+            place.now_ms += 365 * DAY_MS
+            await quorum.drop_old()
+            assert snapshots_in(place) == taken[-1:], "the newest one has to stay"
+        assert place.open().loaded_image.next_producer_id == 1000 * (taken[-1] - 1)
+
+    asyncio.run(main())
+
+
+def test_without_limits_every_snapshot_stays():
+    async def main():
+        place = Place(retention_ms=-1, retention_bytes=-1)
+        async with place.running() as quorum:
+            taken = await take_snapshots(place, quorum, 3, apart_ms=30 * DAY_MS)
+            await quorum.drop_old()
+        assert snapshots_in(place) == [0, *taken]
+
+    asyncio.run(main())
+
+
+def test_a_snapshot_that_does_not_say_how_old_it_is_goes_by_size_only():
+    async def main():
+        place = Place()
+        place.disk.write(f"{METADATA}/{SnapshotId(0, 0).file_name}", b"")
+        async with place.running() as quorum:
+            taken = await take_snapshots(place, quorum, 2, apart_ms=30 * DAY_MS)
+        assert snapshots_in(place) == [0, *taken]
 
     asyncio.run(main())
 

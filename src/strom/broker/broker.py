@@ -227,6 +227,7 @@ class Broker:
             snapshot_bytes=settings.number("metadata.log.max.record.bytes.between.snapshots"),
             snapshot_interval_ms=settings.number("metadata.log.max.snapshot.interval.ms"),
             retention_bytes=settings.number("metadata.max.retention.bytes"),
+            retention_ms=settings.number("metadata.max.retention.ms"),
         )
 
     def _bind(self) -> dict[str, socket.socket]:

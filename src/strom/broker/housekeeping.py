@@ -42,6 +42,7 @@ class Housekeeping:
         first_ms = settings.number("log.initial.task.delay.ms")
         chores: list[tuple[str, int, Chore]] = [
             ("log.retention.check.interval.ms", first_ms, self.retain),
+            ("log.retention.check.interval.ms", first_ms, self._parts.quorum.drop_old),
             ("replica.high.watermark.checkpoint.interval.ms", 0, self.note_high_watermarks),
             ("log.flush.offset.checkpoint.interval.ms", first_ms, self.note_recovery_points),
             (

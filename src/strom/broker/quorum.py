@@ -12,6 +12,7 @@ not, and the log goes at least back to the newest one.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,13 @@ from uuid import UUID
 from strom.broker.snapshots import (
     Contents,
     SnapshotId,
+    last_timestamp_ms,
     list_snapshots,
     read_snapshot,
     take_control,
     write_snapshot,
 )
+from strom.log.cold import patiently
 from strom.log.config import LogConfig
 from strom.log.directory import METADATA_TOPIC, PARTITION_METADATA, write_id
 from strom.log.files import OpenFiles
@@ -42,6 +45,8 @@ from strom.raft.voters import ReplicaKey, Voters, version_message
 from strom.records.control import ControlType, leader_change, write_control_batch
 from strom.records.record import Record, read_records, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
+
+log = logging.getLogger("strom.quorum")
 
 DIRECTORY = f"{METADATA_TOPIC}-0"
 QUORUM_STATE = "quorum-state"
@@ -60,7 +65,9 @@ class QuorumConfig:
     segment_ms: int = 7 * 24 * 60 * 60 * 1000
     snapshot_bytes: int = 20 * 1024 * 1024
     snapshot_interval_ms: int = 60 * 60 * 1000
+    #: Below 0: no limit.
     retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
     #: How long a decision waits for its commit.
     commit_timeout_ms: int = 30_000
 
@@ -106,6 +113,8 @@ class Quorum:
         self._snapshot_id = loaded.snapshot_id
         self._snapshot_ms = at.clock()
         self._bytes_since_snapshot = loaded.bytes_read
+        #: How old the snapshots are: the time of the newest record in each, if it says so.
+        self._times: dict[SnapshotId, int | None] = {}
 
     @classmethod
     def open(
@@ -306,19 +315,57 @@ class Quorum:
         self._snapshot_id = taken
         # The next start reads the log from the snapshot on; then it need not search for that.
         self._log.roll(now_ms)
-        self._drop_old(now_ms)
+        await self.drop_old()
 
-    def _drop_old(self, now_ms: int) -> None:
-        """Remove the oldest snapshots, and the log before the oldest that stays."""
-        snapshots = list_snapshots(self._disk, self._log.directory)
+    async def drop_old(self) -> None:
+        """Remove the snapshots that are too much or too old, and the log in front of the rest.
+
+        As in Kafka: the oldest goes first and the newest never. The log begins at the oldest
+        snapshot that is left.
+        """
+        directory, disk, times = self._log.directory, self._disk, dict(self._times)
+        found: list[tuple[SnapshotId, int]] = []
+
+        def look() -> None:
+            found.extend(list_snapshots(disk, directory))
+            for each, _ in found:
+                if each not in times:
+                    times[each] = last_timestamp_ms(disk, f"{directory}/{each.file_name}")
+
+        await self._offload(look)
+        self._times = {each: times[each] for each, _ in found}
+        unused = self._drop(found)
+
+        def remove() -> None:
+            for path in unused:
+                disk.remove(path)
+
+        if unused:
+            await self._offload(remove)
+
+    def _drop(self, snapshots: list[tuple[SnapshotId, int]]) -> list[str]:
+        """Let the log begin later, as far as it may; return the files that nobody needs then."""
+        now_ms = self._clock()
+        unused = []
+        while len(snapshots) > 1 and (reason := self._reason(snapshots, now_ms)) is not None:
+            oldest = snapshots.pop(0)[0]
+            log.info("Deleting snapshot %s of the metadata log: %s", oldest.file_name, reason)
+            unused.append(f"{self._log.directory}/{oldest.file_name}")
+            self._log.raise_start_offset(snapshots[0][0].end_offset)
+            retained = patiently(lambda: self._log.retain(now_ms, self.high_watermark))
+            unused.extend(retained.files)
+        return unused
+
+    def _reason(self, snapshots: list[tuple[SnapshotId, int]], now_ms: int) -> str | None:
+        """Return why the oldest snapshot has to go, if it has to."""
+        config = self._config
         size_bytes = self._log.size_bytes + sum(size for _, size in snapshots)
-        while len(snapshots) > 1 and size_bytes > self._config.retention_bytes:
-            oldest, oldest_bytes = snapshots.pop(0)
-            self._disk.remove(f"{self._log.directory}/{oldest.file_name}")
-            size_bytes -= oldest_bytes
-        self._log.raise_start_offset(snapshots[0][0].end_offset)
-        for path in self._log.retain(now_ms, self.high_watermark).files:
-            self._disk.remove(path)
+        if 0 <= config.retention_bytes < size_bytes:
+            return f"{size_bytes} bytes are over metadata.max.retention.bytes"
+        time_ms = self._times[snapshots[0][0]]
+        if time_ms is not None and 0 <= config.retention_ms < now_ms - time_ms:
+            return "older than metadata.max.retention.ms"
+        return None
 
     def close(self) -> None:
         """Make the log durable and give its files back."""
@@ -338,7 +385,7 @@ class _Loaded(NamedTuple):
 def _load(files: OpenFiles, path: str, config: QuorumConfig, now_ms: int) -> _Loaded:
     """Read the newest whole snapshot and the log behind it."""
     contents, snapshot_id = _newest_snapshot(files, path)
-    log = Log.open(
+    opened = Log.open(
         files,
         path,
         LogConfig(
@@ -360,15 +407,15 @@ def _load(files: OpenFiles, path: str, config: QuorumConfig, now_ms: int) -> _Lo
     for each in contents.records:
         image = applied(image, each)
     bytes_read = 0
-    for header, batch in log.read_batches(max(snapshot_id.end_offset, log.start_offset)):
+    for header, batch in opened.read_batches(max(snapshot_id.end_offset, opened.start_offset)):
         bytes_read += header.size_bytes
         for record in read_records(batch):
             if header.is_control:
                 take_control(contents, record)
             elif record.offset >= snapshot_id.end_offset:
                 image = applied(image, read_record(record.value or b""))
-    image = image._replace(end_offset=log.end_offset, leader_epoch=max(log.epochs.latest, 0))
-    return _Loaded(log, image, contents, snapshot_id, bytes_read)
+    image = image._replace(end_offset=opened.end_offset, leader_epoch=max(opened.epochs.latest, 0))
+    return _Loaded(opened, image, contents, snapshot_id, bytes_read)
 
 
 def _newest_snapshot(files: OpenFiles, path: str) -> tuple[Contents, SnapshotId]:

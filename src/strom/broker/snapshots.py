@@ -29,6 +29,8 @@ from strom.records.record import Record, read_records, write_batch
 from strom.wire.lazy import lazy
 
 SUFFIX = ".checkpoint"
+#: How much of a file is read to find the header; it stands first, with the voters at most.
+HEAD_BYTES = 64 * 1024
 #: A batch of a snapshot is closed once it has so many bytes; Kafka reads at most 8 MiB.
 BATCH_BYTES = 1024 * 1024
 
@@ -150,3 +152,22 @@ def list_snapshots(disk: Disk, directory: str) -> list[tuple[SnapshotId, int]]:
     """Return the snapshots in the directory with their sizes, the oldest first."""
     found = [(parse_file_name(name), size) for name, size in disk.scan(directory)]
     return sorted((each, size) for each, size in found if each is not None)
+
+
+def last_timestamp_ms(disk: Disk, path: str) -> int | None:
+    """Return the time of the newest record that a snapshot stands for; None if it does not say."""
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        return None
+    try:
+        head = file.read_at(0, HEAD_BYTES)
+    finally:
+        file.close()
+    for header, batch in _sound_batches(head):
+        for record in read_records(batch) if header.is_control else ():
+            control = read_control(record)
+            if control.type is ControlType.SNAPSHOT_HEADER:
+                stated: int = control.message.last_contained_log_timestamp  # type: ignore[union-attr]
+                return stated
+    return None

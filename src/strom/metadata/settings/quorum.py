@@ -26,7 +26,6 @@ from strom.metadata.settings.definition import (
     Setting,
 )
 from strom.metadata.settings.reasons import (
-    BY_SIZE,
     INNER,
     NO_NOOP,
     NO_QUEUE,
@@ -152,7 +151,7 @@ SETTINGS: Final = (
     Setting("metadata.max.retention.bytes", LONG, 104_857_600, None, HIGH, READ_ONLY, USED).says(
         "The size of metadata log and snapshots above which the oldest are deleted."
     ),
-    Setting("metadata.max.retention.ms", LONG, 604_800_000, None, HIGH, READ_ONLY, BY_SIZE).says(
+    Setting("metadata.max.retention.ms", LONG, 604_800_000, None, HIGH, READ_ONLY, USED).says(
         "The age at which old metadata segments and snapshots are deleted."
     ),
     Setting("metadata.max.idle.interval.ms", INT, 500, AT_LEAST_0, LOW, READ_ONLY, NO_NOOP).says(
