@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import nodes
+from tests.conformance.book import Book
 from tests.conformance.raw import Raw
 
 NAMES = itertools.count()
@@ -78,3 +79,13 @@ def make_topic(admin, name):
 @pytest.fixture
 def topic(make_topic):
     return make_topic()
+
+
+@pytest.fixture
+def book(strom_brokers):
+    """A maker of books; the settings are those of the broker."""
+
+    def make(settings=None, **options):
+        return Book(strom_brokers(settings, **options))
+
+    return make
