@@ -4,26 +4,24 @@
 over when it is fenced.
 """
 
+from types import SimpleNamespace
 from uuid import UUID
 
 from immutables import Map
 
 from strom.groups import records
-from strom.groups.classic.change import JOIN as CLASSIC_JOIN
-from strom.groups.classic.change import SESSION as CLASSIC_SESSION
-from strom.groups.classic.change import SYNC as CLASSIC_SYNC
-from strom.groups.classic.group import ClassicGroup
-from strom.groups.classic.leaving import on_timer as on_classic_timer
-from strom.groups.classic.logged import read_group
-from strom.groups.consumer import leaving, replay
-from strom.groups.consumer.draft import Moment
-from strom.groups.consumer.heartbeat import heartbeat
-from strom.groups.consumer.limits import limits_of
+from strom.groups.classic import joining, presence, syncing
+from strom.groups.classic import leaving as classic_leaving
+from strom.groups.classic.group import Protocol
+from strom.groups.classic.joining import JoinRequest, Limits
+from strom.groups.classic.syncing import SyncRequest
+from strom.groups.consumer import coordinator
+from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.request import Heartbeat
+from strom.groups.machine import APPLY, EXPIRE, GroupMachine
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Image, Partition, Topic
 from strom.metadata.settings import BrokerSettings
-from strom.replicated.machine import Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
 GROUP = "g"
@@ -55,12 +53,9 @@ class Table:
 
     def __init__(self, topics=None, **settings):
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
-        self.settings = BrokerSettings(named)
-        self.image = Image()
+        self.machine = GroupMachine(Image(), BrokerSettings(named))
         self.now_ms = START_MS
         self.log = []
-        self.groups = {}
-        self.soft = {}
         self.timers = {}
         self.answers = []
         #: The timers that came, in order.
@@ -68,7 +63,33 @@ class Table:
         for name, count in (topics or {}).items():
             self.set_topic(name, count)
 
+    # The coordinator.
+
+    @property
+    def groups(self):
+        return self.machine.groups
+
+    @property
+    def soft(self):
+        return self.machine.soft
+
+    @property
+    def group(self):
+        return self.machine.group(GROUP)
+
+    @property
+    def watch(self):
+        return self.soft.get(GROUP)
+
     # The cluster.
+
+    @property
+    def image(self):
+        return self.machine.image
+
+    @image.setter
+    def image(self, image):
+        self.machine.see(image, self.machine.settings)
 
     def set_topic(self, name, count):
         """Create a topic, or give it more partitions."""
@@ -97,19 +118,6 @@ class Table:
 
     # What a shard does.
 
-    @property
-    def group(self):
-        soft = self.soft.get(GROUP)
-        return soft if isinstance(soft, ClassicGroup) else self.groups.get(GROUP)
-
-    @property
-    def watch(self):
-        return self.soft.get(GROUP)
-
-    @property
-    def moment(self):
-        return Moment(self.image, limits_of(GROUP, self.image, self.settings), self.now_ms)
-
     def carry_out(self, ask):
         """Decide twice, which must give the same; then do what was decided."""
         before = (dict(self.groups), dict(self.soft))
@@ -124,15 +132,12 @@ class Table:
             self.log.append(written)
             self.apply(self.groups, records.read(*written))
         for key, value in decision.soft:
-            self.soft[key] = value
-            if value is None:
-                del self.soft[key]
+            self.machine.set_soft(key, value)
         for key, due_ms in decision.timers:
             self.timers[key] = due_ms
             if due_ms is None:
                 del self.timers[key]
         self.answers += decision.answers
-        assert not isinstance(decision.reply, Wait)
         return decision.reply
 
     @staticmethod
@@ -145,12 +150,7 @@ class Table:
     @staticmethod
     def apply(groups, record):
         key, value = record
-        if isinstance(key, records.GroupMetadataKey):
-            groups.pop(key.group, None)
-            if value is not None:
-                groups[key.group] = read_group(key.group, value)
-        else:
-            replay.apply(groups, key, value)
+        APPLY[type(key)](groups, key, value)
 
     def replayed(self):
         """Return the groups as the log gives them back."""
@@ -165,10 +165,12 @@ class Table:
 
     def restart(self):
         """Lose all that is not in the log, as the next coordinator does."""
-        self.groups, self.soft, self.timers = self.replayed(), {}, {}
-        group = self.groups.get(GROUP)
-        if group is not None and not isinstance(group, ClassicGroup):
-            self.carry_out(lambda: leaving.on_loaded(group, self.moment))
+        groups = self.replayed()
+        self.machine = GroupMachine(self.image, self.machine.settings)
+        self.machine.groups |= groups
+        self.timers = {}
+        self.carry_out(lambda: self.machine.on_loaded(self.now_ms))
+        del self.timers[EXPIRE, ""]
 
     def advance(self, by_ms):
         """Let time pass, and the timers come that are due meanwhile."""
@@ -179,14 +181,8 @@ class Table:
                 break
             self.now_ms = max(self.now_ms, self.timers.pop(key))
             self.came.append(key)
-            self.carry_out(lambda key=key: self._on_timer(key))
+            self.carry_out(lambda key=key: self.machine.on_timer(key, self.now_ms))
         self.now_ms = end_ms
-
-    def _on_timer(self, key):
-        if key[0] in (CLASSIC_SESSION, CLASSIC_JOIN, CLASSIC_SYNC):
-            group = self.group if isinstance(self.group, ClassicGroup) else None
-            return on_classic_timer(group, key, self.now_ms)
-        return leaving.on_timer(self.group, key, self.moment, self.watch)
 
     # What members ask for.
 
@@ -206,13 +202,85 @@ class Table:
             owned=owned,
             **said,
         )
-        return self.carry_out(lambda: heartbeat(self.group, request, self.moment, self.watch))
+        return self.carry_out(lambda: coordinator.beat(self.machine, request, self.now_ms))
 
     def join(self, member_id, *topics, **said):
         """Send the first heartbeat of a member."""
         if topics or "pattern" not in said:
             said["topics"] = topics
         return self.beat(member_id, 0, owned={}, rebalance_timeout_ms=REBALANCE_MS, **said)
+
+    def classic(self, decide, classically, asked):
+        """Ask something of the classic protocol, of whatever kind the group is."""
+        group = self.group
+
+        def ask():
+            if isinstance(group, ConsumerGroup):
+                return decide(self.machine, group, asked, self.now_ms)
+            return classically(group)
+
+        return self.carry_out(ask)
+
+    def classic_join(self, member_id, metadata, **said):
+        """Send a JoinGroup."""
+        request = JoinRequest(
+            GROUP,
+            member_id,
+            said.get("instance_id"),
+            "client",
+            "/127.0.0.1",
+            said.get("session_timeout_ms", SESSION_MS),
+            REBALANCE_MS,
+            said.get("protocol_type", "consumer"),
+            said.get("protocols", (Protocol("range", metadata),)),
+            said.get("new_member_id", "new"),
+            must_return=said.get("must_return", True),
+        )
+        limits = Limits(1000, 0)
+        return self.classic(
+            coordinator.join,
+            lambda group: joining.join(group, request, limits=limits, now_ms=self.now_ms),
+            request,
+        )
+
+    def classic_sync(self, member_id, generation_id, **said):
+        """Send a SyncGroup."""
+        request = SyncRequest(
+            GROUP,
+            member_id,
+            said.get("instance_id"),
+            generation_id,
+            said.get("protocol_type", "consumer"),
+            said.get("protocol", "range"),
+            said.get("assignments", {}),
+        )
+        return self.classic(
+            coordinator.sync,
+            lambda group: syncing.sync(group, request, now_ms=self.now_ms),
+            request,
+        )
+
+    def classic_beat(self, member_id, generation_id, instance_id=None):
+        """Send a Heartbeat of the classic protocol."""
+        request = SimpleNamespace(
+            member_id=member_id, generation_id=generation_id, instance_id=instance_id
+        )
+        return self.classic(
+            coordinator.beat_classic,
+            lambda group: presence.heartbeat(
+                group, member_id, instance_id, generation_id, now_ms=self.now_ms
+            ),
+            request,
+        )
+
+    def classic_leave(self, *leavers):
+        """Send a LeaveGroup."""
+        request = SimpleNamespace(leavers=leavers)
+        return self.classic(
+            coordinator.leave,
+            lambda group: classic_leaving.leave(group, leavers, now_ms=self.now_ms),
+            request,
+        )
 
     def client(self, member_id, *topics, **said):
         """Have a consumer join."""

@@ -16,6 +16,11 @@ from strom.groups.classic.change import JOIN, SESSION, SYNC
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.classic.logged import read_group
 from strom.groups.committing import Answers, Commit, Query
+from strom.groups.consumer import coordinator as consumer
+from strom.groups.consumer import replay
+from strom.groups.consumer.draft import TIMERS as CONSUMER_TIMERS
+from strom.groups.consumer.group import ConsumerGroup
+from strom.groups.consumer.owner import ConsumerOwner
 from strom.groups.offsets import Offsets, Place
 from strom.groups.owners import ClassicOwner, Owner
 from strom.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
@@ -224,12 +229,23 @@ def begin_sessions(machine: GroupMachine, now_ms: int) -> Outcome:
     )
 
 
+def begin_consumer_sessions(machine: GroupMachine, now_ms: int) -> Outcome:
+    """Give every member of a consumer group its session."""
+    return merged(consumer.on_loaded(machine, now_ms), timers=())
+
+
 # Who knows of what.
 
 #: By the type of key: takes the record as a fact (the groups, the key, the value or None).
-APPLY: dict[type, Callable[[dict[str, Any], Any, Any], None]] = {GroupMetadataKey: apply_classic}
+APPLY: dict[type, Callable[[dict[str, Any], Any, Any], None]] = {
+    GroupMetadataKey: apply_classic,
+    **dict.fromkeys(replay.KEYS, replay.apply),
+}
 #: By the type of group: the group as its offsets see it.
-OWNERS: dict[type, Callable[[Any], Owner]] = {ClassicGroup: ClassicOwner}
+OWNERS: dict[type, Callable[[Any], Owner]] = {
+    ClassicGroup: ClassicOwner,
+    ConsumerGroup: ConsumerOwner,
+}
 #: By the first word of the key: decides what follows from a timer.
 ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
     EXPIRE: GroupMachine.expire,
@@ -237,7 +253,11 @@ ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
     SESSION: on_classic_timer,
     JOIN: on_classic_timer,
     SYNC: on_classic_timer,
+    **dict.fromkeys(CONSUMER_TIMERS, consumer.on_timer),
 }
 #: Each decides what to do once the log was read, and when the metadata changed.
-ON_LOADED: list[Callable[[GroupMachine, int], Outcome]] = [begin_sessions]
+ON_LOADED: list[Callable[[GroupMachine, int], Outcome]] = [
+    begin_sessions,
+    begin_consumer_sessions,
+]
 ON_METADATA: list[Callable[[GroupMachine, Delta, int], Outcome]] = []
