@@ -101,7 +101,6 @@ def test_a_reply_is_sent_now_or_later(reply):
 @pytest.fixture
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(dispatching, "LARGE_REQUEST_BYTES", 0)
-    monkeypatch.setattr(dispatching, "SchemaCodec", Codec)
 
 
 @pytest.mark.parametrize(

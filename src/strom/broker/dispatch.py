@@ -26,8 +26,8 @@ from strom.broker.context import Context, Large, Ordered, Parts
 from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
+    ProduceCodec,
     RequestHeader,
-    SchemaCodec,
     codec_for,
     read_body,
     read_header,
@@ -38,7 +38,7 @@ from strom.wire.primitives import MalformedFrame
 
 log = logging.getLogger("strom.broker")
 
-#: So many bytes, where kio reads them, are thousands of entities: it takes milliseconds.
+#: So many bytes are thousands of partitions or the like: to read them takes milliseconds.
 LARGE_REQUEST_BYTES = 1 << 15
 
 Handler = Callable[[Any, Context], Any]
@@ -119,7 +119,8 @@ class Dispatch:
             if api is None or codec is None:
                 self._refuse(header, connection)
                 return
-            is_large = len(frame) > LARGE_REQUEST_BYTES and isinstance(codec, SchemaCodec)
+            # What is produced stays where it is, and is quickly read.
+            is_large = len(frame) > LARGE_REQUEST_BYTES and not isinstance(codec, ProduceCodec)
             request = None if is_large else read_body(frame, header, codec)
         except MalformedFrame as error:
             connection.close(error)

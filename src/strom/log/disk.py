@@ -29,6 +29,7 @@ from strom.log.cold import ColdError, Take, nothing_to_take
 Bytes = bytes | bytearray | memoryview
 
 HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
+WARM_ATTEMPTS = 4
 
 #: `sync_file_range(2)`: start to write the dirty pages of the range, wait for nothing.
 _SYNC_FILE_RANGE_WRITE = 2
@@ -171,12 +172,15 @@ class RealFile:
 
     def _warm(self, position: int, size: int) -> Take:
         """Read, so that the system has it in memory."""
-        self.read_at(position, size)
-        try:
-            self.read_now(position, size)
-        except ColdError:
-            # Who says so of what was read a moment ago says it of everything.
-            self._tells = False
+        for _ in range(WARM_ATTEMPTS):
+            self.read_at(position, size)
+            try:
+                self.read_now(position, size)
+            except ColdError:
+                continue
+            return nothing_to_take
+        # A system that denies what it has just read, again and again, denies everything.
+        self._tells = False
         return nothing_to_take
 
     def write_at(self, data: Bytes, position: int) -> int:

@@ -37,6 +37,8 @@ class Wait(NamedTuple):
     #: `threading.get_ident()` of who waited.
     thread: int
     operation: str
+    #: The name that the file was opened by.
+    path: str
 
 
 class PowerCutError(Exception):
@@ -111,11 +113,12 @@ class Inode:
 class FakeFile:
     """An open file of a fake disk."""
 
-    __slots__ = ("_disk", "_inode", "_life")
+    __slots__ = ("_disk", "_inode", "_life", "_path")
 
-    def __init__(self, disk: "FakeDisk", inode: Inode) -> None:
+    def __init__(self, disk: "FakeDisk", inode: Inode, path: str) -> None:
         self._disk = disk
         self._inode = inode
+        self._path = path
         #: Descriptors do not outlive the machine.
         self._life = disk.crashes
 
@@ -127,7 +130,9 @@ class FakeFile:
         """Return what is there, fewer bytes than asked only at the end of the file."""
         self._disk.begin("read_at")
         inode = self._alive()
-        self._disk.wait("read_at", inode, position, size)
+        if not inode.is_warm(position, size):
+            inode.warm(position, size)
+            self._disk.wait("read_at", self._path)
         return bytes(inode.data[position : position + size])
 
     def read_now(self, position: int, size: int) -> bytes:
@@ -250,11 +255,9 @@ class FakeDisk:
                 inode.pages, inode.is_known = set(), False
         self.waits = []
 
-    def wait(self, operation: str, inode: Inode, position: int, size: int) -> None:
-        """Note who waits, if the range has to be read from the disk."""
-        if not inode.is_warm(position, size):
-            inode.warm(position, size)
-            self.waits.append(Wait(threading.get_ident(), operation))
+    def wait(self, operation: str, path: str) -> None:
+        """Note that somebody waits for what is not in memory."""
+        self.waits.append(Wait(threading.get_ident(), operation, path))
 
     def begin(self, operation: str, size: int = 0) -> int:
         """Raise what is due for the operation; otherwise return how many bytes it may write."""
@@ -285,14 +288,16 @@ class FakeDisk:
         inode = self._inode(path)
         if not inode.is_known:
             inode.is_known = True
-            self.waits.append(Wait(threading.get_ident(), "open"))
-        return FakeFile(self, inode)
+            self.wait("open", path)
+        return FakeFile(self, inode, path)
 
     def read(self, path: str) -> bytes:
         """Return the whole content of a small file."""
         self.begin("read")
         inode = self._inode(path)
-        self.wait("read", inode, 0, len(inode.data))
+        if not inode.is_warm(0, len(inode.data)):
+            inode.warm(0, len(inode.data))
+            self.wait("read", path)
         return bytes(inode.data)
 
     def write(self, path: str, data: bytes) -> None:

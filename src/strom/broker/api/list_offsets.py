@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
@@ -62,34 +62,35 @@ Found = tuple[int, int, int]
 NOT_FOUND: Found = (NOWHERE, NOWHERE, NOWHERE)
 
 
-class Question(NamedTuple):
-    """What is asked about one partition."""
-
-    topic: str
-    wanted: asked.ListOffsetsPartition
-    #: Remembers what was read so far; None for what the log knows without reading.
-    search: Search | None
-
-
 def handle(
     request: asked.ListOffsetsRequest, context: Context
 ) -> Reply | Coroutine[None, None, Reply | Large]:
     """Look up every partition."""
-    questions = [
-        Question(topic.name, each, search_for(each.timestamp))
-        for topic in request.topics
-        for each in topic.partitions
-    ]
-    counts = Counter([(each.topic, each.wanted.partition_index) for each in questions])
+    partitions = [(topic.name, each) for topic in request.topics for each in topic.partitions]
+    repeated = repeated_in([(name, each.partition_index) for name, each in partitions])
+    #: What was read so far for those who look for a time.
+    searches: dict[tuple[str, int], Search] = {}
 
-    def look(question: Question) -> answer.ListOffsetsPartitionResponse:
-        if counts[question.topic, question.wanted.partition_index] > 1:
-            return refusal(question.wanted, ErrorCode.INVALID_REQUEST)
-        return look_up(question, request.isolation_level, context)
+    def look(named: tuple[str, asked.ListOffsetsPartition]) -> answer.ListOffsetsPartitionResponse:
+        name, wanted = named
+        partition = name, wanted.partition_index
+        if partition in repeated:
+            return refusal(wanted, ErrorCode.INVALID_REQUEST)
+        search = searches.get(partition)
+        if search is None and (wanted.timestamp >= 0 or wanted.timestamp == LARGEST_TIME):
+            search = searches[partition] = search_for(wanted.timestamp)
+        return look_up(name, wanted, search, request.isolation_level, context)
 
     return answer_each(
-        questions, look, lambda found: respond(request, found), context.parts.host.offload
+        partitions, look, lambda found: respond(request, found), context.parts.host.offload
     )
+
+
+def repeated_in(partitions: list[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Return those that are there more than once."""
+    if len(set(partitions)) == len(partitions):
+        return set()
+    return {each for each, count in Counter(partitions).items() if count > 1}
 
 
 def respond(
@@ -108,24 +109,25 @@ def respond(
     )
 
 
-def search_for(timestamp: int) -> Search | None:
-    """Return the search that the number asks for, if it is one."""
-    if timestamp == LARGEST_TIME:
-        return Latest()
-    return FirstAt(timestamp) if timestamp >= 0 else None
+def search_for(timestamp: int) -> Search:
+    """Return the search for a time, or for the largest one."""
+    return Latest() if timestamp == LARGEST_TIME else FirstAt(timestamp)
 
 
 def look_up(
-    question: Question, isolation_level: int, context: Context
+    topic: str,
+    wanted: asked.ListOffsetsPartition,
+    search: Search | None,
+    isolation_level: int,
+    context: Context,
 ) -> answer.ListOffsetsPartitionResponse:
     """Answer for one partition."""
-    wanted = question.wanted
     if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, NEVER):
         return refusal(wanted, ErrorCode.UNSUPPORTED_VERSION)
     try:
-        partition = context.replicas.leader_of(question.topic, wanted.partition_index)
+        partition = context.replicas.leader_of(topic, wanted.partition_index)
         partition.check_epoch(wanted.current_leader_epoch)
-        offset, timestamp, epoch = find(partition, question, isolation_level)
+        offset, timestamp, epoch = find(partition, wanted.timestamp, search, isolation_level)
     except KafkaError as error:
         return refusal(wanted, error.code)
     return answer.ListOffsetsPartitionResponse(
@@ -137,10 +139,11 @@ def look_up(
     )
 
 
-def find(partition: Partition, question: Question, isolation_level: int) -> Found:
+def find(
+    partition: Partition, timestamp: int, search: Search | None, isolation_level: int
+) -> Found:
     """Find the offset that a time, or a number that stands for a place, means."""
     log = partition.log
-    timestamp = question.wanted.timestamp
     end_offset = partition.high_watermark
     if isolation_level == READ_COMMITTED:
         end_offset = log.last_stable_offset(end_offset)
@@ -148,9 +151,9 @@ def find(partition: Partition, question: Question, isolation_level: int) -> Foun
         return end_offset, NOWHERE, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, NOWHERE, log.epochs.epoch_of(log.start_offset)
-    if question.search is None:
+    if search is None:
         return NOT_FOUND
-    found = log.search_now(question.search, end_offset)
+    found = log.search_now(search, end_offset)
     if found is None:
         return NOT_FOUND
     return found.offset, found.timestamp_ms, found.leader_epoch
