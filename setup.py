@@ -37,6 +37,7 @@ COMPILED = (
     "broker/connection",
     "broker/dispatch",
     "broker/flushing",
+    "broker/preparing",
     "broker/api/produce",
     "broker/api/fetch",
 )
