@@ -89,9 +89,8 @@ def partition_in(directory, replicas):
         start_offset=0,
         now_ms=0,
     )
-    made = Partition("t", UUID(int=1), 0, 1, log)
+    made = Partition(UUID(int=1), 1, log, directory)
     replicas._partitions["t"] = {0: made}
-    replicas._places["t", 0] = directory
     return made
 
 

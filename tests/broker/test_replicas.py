@@ -193,7 +193,7 @@ class Node:
         found = {}
         for index in self.image.topics_by_id[TOPIC_ID].partitions:
             partition = self.replicas.find("t", index)
-            found[index] = partition and self.replicas.directory_of(partition).path
+            found[index] = partition and partition.directory.path
             if partition is None:
                 with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
                     self.replicas.leader_of("t", index)

@@ -126,7 +126,7 @@ def test_a_broker_tells_where_it_has_put_what_it_was_to_choose_a_place_for(tmp_p
             while do(local, lambda: bool(replicas.unnoted)):
                 leaders(raw)
             image = local.broker.parts.image
-            places = {each.index: replicas.directory_of(each).id for each in replicas.partitions()}
+            places = {each.index: each.directory.id for each in replicas.partitions()}
             for index, place in places.items():
                 assert image.partition("t", index).directory_of(1) == place
             assert len(set(places.values())) == 2

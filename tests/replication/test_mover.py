@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from strom.log.config import LogConfig
+from strom.log.directory import LogDirectory
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.records.record import Producer, Record, read_records, write_batch
@@ -76,7 +77,8 @@ def values(log):
 
 
 def new_partition(disk):
-    partition = Partition(*NAME[:1], UUID(int=7), 0, 1, open_log(disk, OLD))
+    directory = LogDirectory(disk, "/one", None, None)
+    partition = Partition(UUID(int=7), 1, open_log(disk, OLD), directory)
     partition.lead(3, (1,), 0)
     return partition
 

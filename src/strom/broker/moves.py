@@ -73,7 +73,7 @@ class Moves:
             # Tells one that is offline from one that is not here.
             self._replicas.leader_of(topic, index)
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if self._replicas.directory_of(partition) is target:
+        if partition.directory is target:
             self._wishes.pop((topic, index), None)
             return
         self._wish(partition, target, None)
@@ -115,7 +115,7 @@ class Moves:
     async def _move(self, partition: Partition, target: LogDirectory, copy: str | None) -> None:
         """Move the partition once; whatever comes of it, the wish is fulfilled or given up."""
         name = partition.topic, partition.index
-        source = self._replicas.directory_of(partition)
+        source = partition.directory
         future: Log | None = None
         try:
             future = await self._open(partition, target, copy)

@@ -14,6 +14,7 @@ What is on disk is opened by `loading`, in a thread. The maps below change on th
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from uuid import UUID
 
@@ -60,8 +61,6 @@ class Replicas:
         self._start_task = start_task
         self.files = OpenFiles(host.disk, rng=host.rng)
         self._partitions: dict[str, dict[int, Partition]] = {}
-        #: Which directory each partition is in.
-        self._places: dict[TopicPartition, LogDirectory] = {}
         #: Assigned to this broker, but in a directory that is out of use; with their topics' ids.
         self._offline: dict[TopicPartition, UUID] = {}
         #: Copies that an earlier run has left unfinished, to be gone on with after the start.
@@ -103,19 +102,11 @@ class Replicas:
 
     def partitions_in(self, directory: LogDirectory) -> list[Partition]:
         """Return the partitions whose logs are in the directory."""
-        return [
-            partition
-            for partition in self.partitions()
-            if self._places[partition.topic, partition.index] is directory
-        ]
-
-    def directory_of(self, partition: Partition) -> LogDirectory:
-        """Return the directory that holds the partition's log."""
-        return self._places[partition.topic, partition.index]
+        return [each for each in self.partitions() if each.directory is directory]
 
     def relocate(self, partition: Partition, directory: LogDirectory) -> None:
         """Take notice that the partition's log is in another directory now."""
-        self._places[partition.topic, partition.index] = directory
+        partition.directory = directory
         # Who moves a partition tells of it; only what would be told later has to be put right.
         place = partition.topic_id, partition.index
         if place in self.unnoted:
@@ -159,9 +150,8 @@ class Replicas:
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
         topic, index = opened.log.name
-        partition = Partition(topic, opened.topic_id, index, self._node_id, opened.log)
+        partition = Partition(opened.topic_id, self._node_id, opened.log, opened.directory)
         self._partitions.setdefault(topic, {})[index] = partition
-        self._places[topic, index] = opened.directory
         self._offline.pop((topic, index), None)
         state = image.partition(topic, index)
         if state is not None:
@@ -219,7 +209,7 @@ class Replicas:
             partition.lead(state.leader_epoch, state.isr, high_watermark)
         except OSError as error:
             # A leader writes down its epoch first.
-            self.fail(self.directory_of(partition), error)
+            self.fail(partition.directory, error)
 
     async def _create_all(
         self,
@@ -288,8 +278,8 @@ class Replicas:
         online = self.online_directories
         if not online:
             return None
-        used = list(self._places.values())
-        return min(online, key=lambda each: sum(1 for place in used if place is each))
+        used = Counter(each.directory for each in self.partitions())
+        return min(online, key=lambda each: used[each])
 
     def _forget(self, topic: cluster.Topic, index: int) -> None:
         """Take note that the partition is no longer ours; one of the same name may be."""
@@ -307,14 +297,13 @@ class Replicas:
                 continue
             if not self._partitions[topic]:
                 del self._partitions[topic]
-            directory = self._places.pop((topic, index))
             partition.resign()
-            path = directory.deleted_path(topic, index, self._host.new_id().hex)
+            path = partition.directory.deleted_path(topic, index, self._host.new_id().hex)
             try:
                 partition.log.abandon(path)
                 removed.append(path)
             except OSError as error:
-                self.fail(directory, error)
+                self.fail(partition.directory, error)
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         self._remove_directories_later(removed, settings)
@@ -345,18 +334,17 @@ class Replicas:
         if directory.failed is not None:
             return
         directory.failed = error
-        gone = [name for name, place in self._places.items() if place is directory]
+        gone = self.partitions_in(directory)
         log.error(
             "The log directory %s failed (%s): %d partitions are offline",
             directory.path,
             error,
             len(gone),
         )
-        for topic, index in gone:
-            partition = self._partitions[topic].pop(index)
-            del self._places[topic, index]
-            self._offline[topic, index] = partition.topic_id
-            partition.resign()
+        for each in gone:
+            del self._partitions[each.topic][each.index]
+            self._offline[each.topic, each.index] = each.topic_id
+            each.resign()
         self.news.set()
 
     def check(self, partition: Partition) -> None:
@@ -364,7 +352,7 @@ class Replicas:
         error = partition.log.failed
         # A log that was deleted meanwhile proves nothing about its disk.
         if error is not None and self.holds(partition):
-            self.fail(self.directory_of(partition), error)
+            self.fail(partition.directory, error)
 
     # Checkpoints.
 

@@ -9,6 +9,7 @@ import asyncio
 from typing import NamedTuple
 from uuid import UUID
 
+from strom.log.directory import LogDirectory
 from strom.log.log import Appended, Log
 from strom.log.producers import Origin
 from strom.records.batch import Header
@@ -37,6 +38,7 @@ class Partition:
 
     __slots__ = (
         "_watchers",
+        "directory",
         "flushing",
         "in_sync_min",
         "index",
@@ -49,12 +51,13 @@ class Partition:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: UUID, index: int, node_id: int, log: Log) -> None:
-        self.topic = topic
+    def __init__(self, topic_id: UUID, node_id: int, log: Log, directory: LogDirectory) -> None:
+        self.topic, self.index = log.name
         self.topic_id = topic_id
-        self.index = index
         self.node_id = node_id
         self.log = log
+        #: The one that holds the log.
+        self.directory = directory
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
         self.in_sync_min = 1
