@@ -15,16 +15,19 @@ from strom.log.log import Slice
 from strom.log.producers import read_marker
 from strom.records.batch import (
     HEADER_SIZE,
-    NO_SEQUENCE,
     TRANSACTIONAL_FLAG,
     Header,
     read_header,
 )
 from strom.records.control import ControlType
-from strom.records.record import NO_PRODUCER, Producer, Record, read_records, write_batch
+from strom.records.record import Producer, Record, read_records, write_batch
 from strom.replicated.machine import CoordinatorMachine, KeyValue, Transaction
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
+
+#: Coordinators do not number what they write; Kafka's put a 0 where a producer's number would be.
+FIRST_SEQUENCE = 0
+NOBODY = Producer(base_sequence=FIRST_SEQUENCE)
 
 #: What an append that failed means to who asked the coordinator.
 TRANSLATED = {
@@ -103,9 +106,9 @@ class CoordinatorLog:
             )
             for offset, (key, value) in enumerate(records)
         ]
-        producer, flags = NO_PRODUCER, 0
+        producer, flags = NOBODY, 0
         if transaction is not None:
-            producer, flags = Producer(*transaction, NO_SEQUENCE), TRANSACTIONAL_FLAG
+            producer, flags = Producer(*transaction, FIRST_SEQUENCE), TRANSACTIONAL_FLAG
         batch = write_batch(kept, codec=self._codec, producer=producer, flags=flags)
         if len(batch) > self.partition.log.config.message_bytes_max:
             raise KafkaError(

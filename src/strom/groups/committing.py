@@ -105,9 +105,9 @@ def commit(
             continue
         if check_partition is not None:
             check_partition(topic, topic_id, partition)
-        value = OffsetCommitValue(
-            offset, leader_epoch, metadata or "", now_ms, expires_ms, topic_id
-        )
+        # Kafka's transactions do not tell the topic's id, nor do its offsets that expire early.
+        kept_id = topic_id if transaction is None and expires_ms < 0 else NO_TOPIC_ID
+        value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, expires_ms, kept_id)
         records.append(KeyValue(OffsetCommitKey(group_id, topic, partition), value))
         codes.append(ErrorCode.NONE)
     timers = () if owner is None else owner.commit_timers(author, now_ms)

@@ -281,12 +281,12 @@ OFFSET = 1
 #: The form that offsets had when they came from ZooKeeper; read as any other.
 LEGACY_OFFSET = 0
 OFFSET_VERSION_NEWEST = 4
-#: The version that has a time to expire at, the usual one, and the one with a topic id.
-EXPIRING, PLAIN, WITH_TOPIC_ID = 1, 3, 4
+#: Versions: the only one that has a time to expire at, the first with an epoch, the usual one.
+EXPIRING, WITH_EPOCH, FLEXIBLE = 1, 3, 4
 TOPIC_ID_TAG = 0
 
 _OFFSET_START = INT16.pack(OFFSET)
-_PLAIN_START = struct.Struct(">hqi")
+_OFFSET_AND_EPOCH = struct.Struct(">hqi")
 _EXPIRING_START = struct.Struct(">hq")
 _TWO_TIMES = struct.Struct(">qq")
 _INT64 = struct.Struct(">q")
@@ -326,11 +326,10 @@ def _write_offset(value: OffsetCommitValue) -> bytes:
     if expires_ms != NO_TIMESTAMP:
         start = _EXPIRING_START.pack(EXPIRING, offset)
         return start + text(metadata, flexible=False) + _TWO_TIMES.pack(committed_ms, expires_ms)
-    if topic_id == NO_TOPIC_ID:
-        start = _PLAIN_START.pack(PLAIN, offset, leader_epoch)
-        return start + text(metadata, flexible=False) + _INT64.pack(committed_ms)
-    start = _PLAIN_START.pack(WITH_TOPIC_ID, offset, leader_epoch)
+    start = _OFFSET_AND_EPOCH.pack(FLEXIBLE, offset, leader_epoch)
     rest = text(metadata, flexible=True) + _INT64.pack(committed_ms)
+    if topic_id == NO_TOPIC_ID:
+        return start + rest + b"\0"
     # One tagged field of sixteen bytes.
     return start + rest + bytes((1, TOPIC_ID_TAG, 16)) + topic_id.bytes
 
@@ -380,10 +379,10 @@ def _read_offset(kind: int, value: Buffer | None) -> OffsetCommitValue | None:
     version = _version_of(value, newest, "OffsetCommitValue")
     (offset,) = _INT64.unpack_from(value, 2)
     leader_epoch, position = NO_LEADER_EPOCH, 10
-    if version >= PLAIN:
+    if version >= WITH_EPOCH:
         (leader_epoch,) = INT32.unpack_from(value, 10)
         position = 14
-    flexible = version >= WITH_TOPIC_ID
+    flexible = version >= FLEXIBLE
     metadata, position = read_text(value, position, flexible)
     (committed_ms,) = _INT64.unpack_from(value, position)
     expires_ms, topic_id = NO_TIMESTAMP, NO_TOPIC_ID

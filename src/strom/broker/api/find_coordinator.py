@@ -5,19 +5,22 @@ Behaviour:
   question makes the topic, and waits until it can be used; Kafka has its clients ask again.
 - If it cannot be made, or nobody leads the partition, the answer is COORDINATOR_NOT_AVAILABLE,
   which clients take as "ask again later". Share groups have no coordinator yet.
-- An unknown type of key is INVALID_REQUEST.
+- An unknown type of key is INVALID_REQUEST, and so is the key of a share group's partition that
+  is not made of group, topic id and number.
 
 Versions:
-- up to v3 one key is asked for, and the answer stands at the top; v4 takes many.
+- up to v3 one key is asked for, and the answer stands at the top, with its code in words; v4
+  takes many. v6 knows share groups.
 """
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
 from strom.broker.context import Context
 from strom.broker.coordination import Coordinators
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide
@@ -39,6 +42,13 @@ VERSIONS = range(7)
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 NOBODY = -1
 MANY_KEYS_FROM = 4
+SHARE_FROM = 6
+SHARE_KEY = re.compile(r"[^:]*[^:\s][^:]*:[\w-]{22}:-?\d+", re.ASCII)
+
+CODES_IN_WORDS = {
+    ErrorCode.NONE: "NONE",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
 
 
 def upgrade(old: Any, request: asked.FindCoordinatorRequest) -> asked.FindCoordinatorRequest:  # noqa: ANN401
@@ -55,7 +65,7 @@ def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noq
     (found,) = response.coordinators
     values = {name: getattr(found, name) for name in ("error_code", "node_id", "host", "port")}
     if old.__version__ > 0:
-        values["error_message"] = found.error_message
+        values["error_message"] = found.error_message or CODES_IN_WORDS.get(found.error_code)
     return replace(old, **values)
 
 
@@ -99,17 +109,22 @@ def respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any] | None, context: Context
 ) -> answer.FindCoordinatorResponse:
     """Answer for each key."""
-    return answer.FindCoordinatorResponse(
-        throttle_time=NO_THROTTLE,
-        coordinators=tuple(
-            nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            if request.key_type == SHARE
-            else nobody(key, ErrorCode.INVALID_REQUEST)
-            if coordinators is None
-            else find(key, coordinators, context)
-            for key in request.coordinator_keys
-        ),
-    )
+    keys = request.coordinator_keys
+    if coordinators is not None:
+        found = tuple(find(key, coordinators, context) for key in keys)
+    elif request.key_type == SHARE:
+        found = tuple(nobody(key, code_of_share(key, context.version)) for key in keys)
+    else:
+        code = ErrorCode.INVALID_REQUEST
+        found = tuple(nobody(key, code, STOCK_TEXTS[code]) for key in keys)
+    return answer.FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=found)
+
+
+def code_of_share(key: str, version: int) -> ErrorCode:
+    """Say why nobody coordinates a partition of a share group."""
+    if version < SHARE_FROM or SHARE_KEY.fullmatch(key) is None:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def find(key: str, coordinators: Coordinators[Any], context: Context) -> answer.Coordinator:
@@ -127,12 +142,12 @@ def find(key: str, coordinators: Coordinators[Any], context: Context) -> answer.
         host=endpoint.host,
         port=endpoint.port,
         error_code=ErrorCode.NONE,
-        error_message=None,
+        error_message="",
     )
 
 
-def nobody(key: str, code: ErrorCode) -> answer.Coordinator:
+def nobody(key: str, code: ErrorCode, message: str = "") -> answer.Coordinator:
     """Say that nobody coordinates the key, and why."""
     return answer.Coordinator(
-        key=key, node_id=NOBODY, host="", port=NOBODY, error_code=code, error_message=None
+        key=key, node_id=NOBODY, host="", port=NOBODY, error_code=code, error_message=message
     )

@@ -14,7 +14,6 @@ Versions:
 
 from collections.abc import Coroutine
 from typing import Any
-from uuid import UUID
 
 from strom.broker.context import Context
 from strom.groups.committing import Commit, NewOffset
@@ -81,12 +80,11 @@ def read_topic(
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None and asked.name is None:
         missing = ErrorCode.UNKNOWN_TOPIC_ID
-    topic_id: UUID = asked.topic_id or NO_TOPIC_ID
     for index, offset, leader_epoch, metadata in asked.partitions:
         if topic is None or index not in topic.partitions:
             answer.partitions.append((index, missing))
             continue
-        offsets.append(NewOffset(topic.name, index, offset, leader_epoch, metadata, topic_id))
+        offsets.append(NewOffset(topic.name, index, offset, leader_epoch, metadata, topic.id))
         places.append((answer, len(answer.partitions)))
         answer.partitions.append((index, ErrorCode.NONE))
 

@@ -1,0 +1,212 @@
+"""OffsetCommit and OffsetFetch, read and written by hand, against kio's classes of each version."""
+
+import contextlib
+import io
+from dataclasses import MISSING, fields
+from datetime import timedelta
+from typing import get_args, get_type_hints
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from kio.serial import entity_reader, entity_writer
+
+from strom.wire import offset_commit, offset_fetch
+from strom.wire.codec import NOT_A_MESSAGE, load_class
+from strom.wire.errors import ErrorCode
+from strom.wire.primitives import MalformedFrame
+
+TOPIC_ID = UUID(int=0x1234567890ABCDEF1234567890ABCDEF)
+NUMBERS = some.integers(-1, 2**31 - 1)
+TEXTS = some.text(max_size=20)
+OPTIONAL = some.none() | TEXTS
+CODES = some.sampled_from([ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT])
+
+
+def class_in(entity, name):
+    """The class of what an array holds."""
+    hint = get_type_hints(entity)[name]
+    while not isinstance(hint, type):
+        hint = next(each for each in get_args(hint) if each is not type(None))
+    return hint
+
+
+def make(entity, **values):
+    """An entity of the fields that its version has."""
+    names = {each.name for each in fields(entity)}
+    missing = [
+        each.name for each in fields(entity) if each.default is MISSING and each.name not in values
+    ]
+    assert not missing, missing
+    return entity(**{name: value for name, value in values.items() if name in names})
+
+
+def written(entity):
+    with io.BytesIO() as out:
+        entity_writer(type(entity))(out, entity)
+        return out.getvalue()
+
+
+def which(version, since):
+    return {"topic_id": TOPIC_ID} if version >= since else {"name": "flugdaten"}
+
+
+def named(version, since):
+    return (None, TOPIC_ID) if version >= since else ("flugdaten", None)
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+@given(
+    who=some.tuples(TEXTS, NUMBERS, TEXTS, OPTIONAL),
+    retention=NUMBERS,
+    offsets=some.lists(some.tuples(NUMBERS, some.integers(-1, 2**60), NUMBERS, OPTIONAL)),
+)
+def test_a_commit_is_read_as_kio_writes_it(version, who, retention, offsets):
+    group, epoch, member, instance = who
+    request_class = load_class("offset_commit", version, "request")
+    topic_class = class_in(request_class, "topics")
+    partition_class = class_in(topic_class, "partitions")
+    partitions = tuple(
+        make(
+            partition_class,
+            partition_index=index,
+            committed_offset=offset,
+            committed_leader_epoch=leader_epoch,
+            committed_metadata=metadata,
+        )
+        for index, offset, leader_epoch, metadata in offsets
+    )
+    request = make(
+        request_class,
+        group_id=group,
+        generation_id_or_member_epoch=epoch,
+        member_id=member,
+        group_instance_id=instance,
+        retention_time=timedelta(milliseconds=retention),
+        topics=(make(topic_class, partitions=partitions, **which(version, 10)),),
+    )
+    read = offset_commit.read_request(memoryview(written(request)), 0, version)
+    assert read[:3] == (group, epoch, member)
+    assert read.instance_id == (instance if version >= 7 else None)
+    assert read.retention_ms == (retention if version <= 4 else -1)
+    (topic,) = read.topics
+    assert (topic.name, topic.topic_id) == named(version, 10)
+    epochs = [each[2] if version >= 6 else -1 for each in offsets]
+    assert topic.partitions == [
+        (index, offset, leader_epoch, metadata)
+        for (index, offset, _, metadata), leader_epoch in zip(offsets, epochs, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+@given(answers=some.lists(some.tuples(NUMBERS, CODES)))
+def test_the_answer_to_a_commit_reads_in_kio_as_it_was_written(version, answers):
+    topic = offset_commit.TopicCommitted("flugdaten", TOPIC_ID, answers)
+    data = offset_commit.write_response(offset_commit.OffsetCommitResponse([topic], 42), version)
+    read, size = entity_reader(load_class("offset_commit", version, "response"))(data, 0)
+    assert size == len(data)
+    if version >= 3:
+        assert read.throttle_time.total_seconds() == 0.042
+    (topic_read,) = read.topics
+    found = [(each.partition_index, each.error_code) for each in topic_read.partitions]
+    assert found == answers
+    assert (
+        which(version, 10).items()
+        <= {each.name: getattr(topic_read, each.name) for each in fields(topic_read)}.items()
+    )
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+@given(
+    groups=some.lists(
+        some.tuples(TEXTS, some.none() | some.lists(some.lists(NUMBERS)), OPTIONAL, NUMBERS),
+        min_size=1,
+    ),
+    stable=some.booleans(),
+)
+def test_a_question_for_offsets_is_read_as_kio_writes_it(version, groups, stable):
+    request_class = load_class("offset_fetch", version, "request")
+    many = version >= 8
+    group_class = class_in(request_class, "groups") if many else request_class
+    topic_class = class_in(group_class, "topics")
+    if version == 1:
+        groups = [(group, topics or [], *rest) for group, topics, *rest in groups]
+
+    def group_of(group, topics, member, epoch, **more):
+        made = topics and tuple(
+            make(topic_class, partition_indexes=tuple(each), **which(version, 10))
+            for each in topics
+        )
+        return make(
+            group_class,
+            group_id=group,
+            topics=() if topics == [] else made,
+            member_id=member,
+            member_epoch=epoch,
+            **more,
+        )
+
+    if many:
+        asked = tuple(group_of(*each) for each in groups)
+        request = make(request_class, groups=asked, require_stable=stable)
+    else:
+        groups = groups[:1]
+        request = group_of(*groups[0], require_stable=stable)
+    read = offset_fetch.read_request(memoryview(written(request)), 0, version)
+    assert read.require_stable == (stable and version >= 7)
+    for found, (group, topics, member, epoch) in zip(read.groups, groups, strict=True):
+        assert found.group_id == group
+        assert (found.topics is None) == (topics is None)
+        assert [each.partitions for each in found.topics or ()] == (topics or [])
+        assert {(each.name, each.topic_id) for each in found.topics or ()} <= {named(version, 10)}
+        who = (member, epoch) if version >= 9 else (None, -1)
+        assert (found.member_id, found.member_epoch) == who
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+@given(
+    found=some.lists(
+        some.builds(
+            offset_fetch.PartitionFound, NUMBERS, some.integers(-1, 2**60), NUMBERS, TEXTS, CODES
+        )
+    ),
+    code=CODES,
+)
+def test_what_is_told_of_offsets_reads_in_kio_as_it_was_written(version, found, code):
+    topic = offset_fetch.TopicFound("flugdaten", TOPIC_ID, found)
+    group = offset_fetch.GroupFound("g", [topic], code)
+    data = offset_fetch.write_response(offset_fetch.OffsetFetchResponse([group], 42), version)
+    read, size = entity_reader(load_class("offset_fetch", version, "response"))(data, 0)
+    assert size == len(data)
+    if version >= 3:
+        assert read.throttle_time.total_seconds() == 0.042
+    if version >= 8:
+        (read,) = read.groups
+        assert read.group_id == "g"
+    if version >= 2:
+        assert read.error_code == code
+    (topic_read,) = read.topics
+    assert [
+        (each.partition_index, each.committed_offset, each.metadata, each.error_code)
+        for each in topic_read.partitions
+    ] == [(each[0], each[1], each[3], each[4]) for each in found]
+    if version >= 5:
+        epochs = [each.committed_leader_epoch for each in topic_read.partitions]
+        assert epochs == [each.leader_epoch for each in found]
+
+
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [(offset_commit, each) for each in range(2, 11)]
+    + [(offset_fetch, each) for each in range(1, 11)],
+)
+@given(data=some.binary(max_size=60))
+def test_any_bytes_are_a_request_or_refused(module, version, data):
+    with contextlib.suppress(MalformedFrame, *NOT_A_MESSAGE):
+        module.read_request(memoryview(data), 0, version)
+
+
+def test_a_group_without_a_name_is_refused():
+    with pytest.raises(MalformedFrame):
+        offset_commit.read_request(memoryview(b"\xff\xff" + bytes(30)), 0, 2)
