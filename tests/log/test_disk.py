@@ -1,12 +1,15 @@
 """Both disks do the same, as far as no power goes; then the fake one loses what it may."""
 
 import errno
+import os
 from random import Random
 
 import pytest
 
+from strom.log import disk as disks
+from strom.log.cold import ColdError, patiently
 from strom.log.disk import Disk, RealDisk
-from strom.testing.disk import FakeDisk, PowerCutError
+from strom.testing.disk import PAGE_BYTES, FakeDisk, PowerCutError
 
 
 @pytest.fixture(params=["real", "fake"])
@@ -168,3 +171,74 @@ def test_without_power_nothing_works(fake):
         fake.write("/d/a", b"x")
     with pytest.raises(PowerCutError):
         fake.exists("/d/a")
+
+
+# Reading without waiting.
+
+
+def test_what_is_in_memory_is_read_now(place):
+    disk, root = place
+    file = disk.open(f"{root}/a", create=True)
+    file.write_at(b"abcdef", 0)
+    assert file.read_now(1, 4) == b"bcde"
+    assert file.read_now(4, 100) == b"ef"
+    assert file.read_now(100, 1) == b""
+
+
+def test_what_was_dropped_is_read_now_once_somebody_has_waited_for_it():
+    disk = FakeDisk()
+    file = disk.open("/a", create=True)
+    file.write_at(bytes(3 * PAGE_BYTES), 0)
+    disk.cool()
+    assert disk.open("/a").read_at(PAGE_BYTES, 10) == bytes(10)
+    with pytest.raises(ColdError) as cold:
+        file.read_now(PAGE_BYTES - 1, 2)
+    assert file.read_now(PAGE_BYTES, 10) == bytes(10)
+    cold.value.fetch()()
+    assert file.read_now(PAGE_BYTES - 1, 2) == bytes(2)
+    assert [each[1:] for each in disk.waits] == [
+        ("open", "/a"),
+        ("read_at", "/a"),
+        ("read_at", "/a"),
+    ]
+
+
+def test_where_the_system_cannot_tell_everything_is_read_now(tmp_path, monkeypatch):
+    """As on macOS, and on file systems that do not know the flag."""
+    (tmp_path / "a").write_bytes(b"abcdef")
+    monkeypatch.setattr(disks, "HAS_NOWAIT", False)
+    assert RealDisk().open(f"{tmp_path}/a").read_now(1, 4) == b"bcde"
+    monkeypatch.setattr(disks, "HAS_NOWAIT", True)
+    monkeypatch.setattr(os, "preadv", failing(errno.EOPNOTSUPP))
+    assert RealDisk().open(f"{tmp_path}/a").read_now(1, 4) == b"bcde"
+
+
+def test_an_error_of_the_disk_is_not_taken_for_cold(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"abcdef")
+    file = RealDisk().open(f"{tmp_path}/a")
+    monkeypatch.setattr(os, "preadv", failing(errno.EIO))
+    with pytest.raises(OSError, match="Input/output"):
+        file.read_now(1, 4)
+
+
+def test_a_system_that_denies_what_was_just_read_is_not_asked_for_ever(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"abcdef")
+    file = RealDisk().open(f"{tmp_path}/a")
+    monkeypatch.setattr(os, "preadv", failing(errno.EAGAIN))
+    assert patiently(lambda: file.read_now(1, 4)) == b"bcde"
+
+
+@pytest.mark.skipif(not disks.HAS_NOWAIT, reason="nobody can tell what is in memory here")
+def test_a_read_that_breaks_off_in_the_middle_is_cold(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"abcdef")
+    file = RealDisk().open(f"{tmp_path}/a")
+    monkeypatch.setattr(os, "preadv", lambda *_: 2)
+    with pytest.raises(ColdError):
+        file.read_now(0, 4)
+
+
+def failing(number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    return fail

@@ -1,0 +1,118 @@
+"""Work in turns: few at once, many with others in between, what is cold after a thread."""
+
+import asyncio
+import threading
+
+import pytest
+
+from strom.broker.context import Large
+from strom.broker.host import in_thread
+from strom.broker.turns import AT_ONCE, answer_each, answer_of, in_turns
+from strom.log.cold import ColdError, nothing_to_take
+
+
+def double(number):
+    return number * 2
+
+
+async def count_turns(turns):
+    """Count how often another task gets its turn."""
+    while True:
+        turns.append(None)
+        await asyncio.sleep(0)
+
+
+def test_few_are_done_at_once():
+    assert answer_each([1, 2, 3], double, tuple, in_thread) == (2, 4, 6)
+    most = range(AT_ONCE)
+    assert answer_each(most, double, len, in_thread) == AT_ONCE
+
+
+def test_others_get_their_turn_between_portions_of_many():
+    seen = []
+
+    async def run():
+        turns = []
+
+        def work(number):
+            seen.append(len(turns))
+            return number
+
+        counting = asyncio.create_task(count_turns(turns))
+        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread)
+        counting.cancel()
+        return reply
+
+    reply = asyncio.run(run())
+    assert isinstance(reply, Large)
+    assert reply.build() == list(range(AT_ONCE * 5))
+    portions = [seen.count(turn) for turn in sorted(set(seen))]
+    assert portions == [AT_ONCE] * 5
+
+
+def test_how_many_are_done_at_once_depends_on_what_is_to_be_done():
+    async def run():
+        turns = []
+        counting = asyncio.create_task(count_turns(turns))
+        done = await in_turns(range(10), double, in_thread, at_once=2)
+        counting.cancel()
+        return done, len(turns)
+
+    assert asyncio.run(run()) == ([*range(0, 20, 2)], 5)
+
+
+class Shelf:
+    """Things of which some must be fetched first."""
+
+    def __init__(self, missing):
+        self.missing = set(missing)
+        self.fetchers = []
+        self.taken = []
+
+    def look(self, number):
+        if number in self.missing:
+            raise ColdError(lambda: self.fetch(number))
+        self.taken.append(number)
+        return number
+
+    def fetch(self, number):
+        self.fetchers.append(threading.get_ident())
+        self.missing.discard(number)
+        return nothing_to_take
+
+
+@pytest.mark.parametrize("count", [4, AT_ONCE + 1], ids=["few", "many"])
+def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once_in_order(count):
+    shelf = Shelf({1, 3})
+
+    async def run():
+        reply = answer_each(range(count), shelf.look, list, in_thread)
+        reply = await reply
+        return reply.build() if isinstance(reply, Large) else reply
+
+    assert asyncio.run(run()) == shelf.taken == list(range(count))
+    assert len(shelf.fetchers) == 2
+    assert threading.get_ident() not in shelf.fetchers
+
+
+def test_who_cannot_be_served_does_not_keep_the_others_from_it():
+    def fail():
+        raise OSError("broken")
+
+    def look(number):
+        if number == 1:
+            raise ColdError(fail)
+        return number
+
+    def failed(number, error):
+        return f"{number}: {error}"
+
+    done = asyncio.run(in_turns([0, 1, 2], look, in_thread, failed=failed))
+    assert done == [0, "1: broken", 2]
+    with pytest.raises(OSError, match="broken"):
+        asyncio.run(in_turns([0, 1, 2], look, in_thread))
+
+
+def test_an_answer_about_many_is_built_later():
+    assert answer_of(AT_ONCE, lambda: "now") == "now"
+    assert answer_of(AT_ONCE + 1, lambda: "later").build() == "later"
