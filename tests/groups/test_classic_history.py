@@ -187,14 +187,14 @@ class AnyClassicGroup(RuleBasedStateMachine):
         if client.told.members:
             ids = sorted(each.member_id for each in client.told.members)
             given = {each: bytes(PARTITIONS[n :: len(ids)]) for n, each in enumerate(ids)}
-        was = self.table.group.phase
+        was, current = self.table.group.phase, self.table.group.generation_id
         call = self.table.sync(client.member_id, generation, instance=client.instance, given=given)
         call.generation = generation
         if was is Phase.COMPLETING and self.table.group.phase is Phase.STABLE:
             self.given[generation] = given
             self.owners[generation] = {}
         self.ask(client, call)
-        if generation != client.generation and not call.waits:
+        if generation != current:
             assert call.error is not ErrorCode.NONE
 
     def beat(self, client):

@@ -3,7 +3,7 @@
 import pytest
 
 from strom.groups.classic import syncing
-from strom.groups.classic.group import Phase
+from strom.groups.classic.group import Phase, Protocol
 from strom.groups.classic.logged import as_logged
 from strom.wire.errors import ErrorCode
 from tests.groups.classic_table import DELAY_MS, REBALANCE_MS, SESSION_MS, Table
@@ -137,6 +137,17 @@ def test_a_work_that_could_not_be_written_is_shared_again():
     assert table.group.phase is Phase.PREPARING
     table.join(leader)
     assert table.join(other).reply.generation_id == 2
+
+
+def test_a_round_that_is_broken_off_leaves_nobody_with_a_part():
+    table, (leader, _) = joined()
+    table.settle()
+    table.join(leader)
+    assert all(each.assignment for each in table.group.members.values()), "still at work"
+    table.advance(SESSION_MS)
+    assert table.group.phase is Phase.COMPLETING
+    table.join(leader, protocols=(Protocol("range", b"news"),))
+    assert [each.assignment for each in table.group.members.values()] == [b""]
 
 
 def test_a_late_word_of_a_failed_write_changes_nothing():

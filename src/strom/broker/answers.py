@@ -10,6 +10,7 @@ NO_THROTTLE: Final = timedelta(0)
 #: Bit n stands for the operation with Kafka's number n; without an authoriser all are allowed.
 TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
+GROUP_OPERATIONS: Final = sum(1 << number for number in (3, 6, 8, 10, 11))
 NOT_ASKED: Final = -(2**31)
 
 #: What Kafka says along with a code when it has nothing more to say about the case at hand.

@@ -14,21 +14,22 @@ from strom.metadata.settings.definition import (
     READ_ONLY,
     SHORT,
     STRING,
+    USED,
     Setting,
 )
 from strom.metadata.settings.reasons import GROUPS, ONE_LOOP, STREAMS
 
 SETTINGS: Final = (
-    Setting("group.min.session.timeout.ms", INT, 6000, None, MEDIUM, READ_ONLY, GROUPS).says(
+    Setting("group.min.session.timeout.ms", INT, 6000, None, MEDIUM, READ_ONLY, USED).says(
         "The shortest session time-out that a classic member may ask for."
     ),
-    Setting("group.max.session.timeout.ms", INT, 1_800_000, None, MEDIUM, READ_ONLY, GROUPS).says(
+    Setting("group.max.session.timeout.ms", INT, 1_800_000, None, MEDIUM, READ_ONLY, USED).says(
         "The longest session time-out that a classic member may ask for."
     ),
-    Setting("group.initial.rebalance.delay.ms", INT, 3000, None, MEDIUM, READ_ONLY, GROUPS).says(
+    Setting("group.initial.rebalance.delay.ms", INT, 3000, None, MEDIUM, READ_ONLY, USED).says(
         "How long an empty group waits for more members before its first rebalance."
     ),
-    Setting("group.max.size", INT, INT_MAX, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS).says(
+    Setting("group.max.size", INT, INT_MAX, AT_LEAST_1, MEDIUM, READ_ONLY, USED).says(
         "How many members a classic group may have."
     ),
     Setting(

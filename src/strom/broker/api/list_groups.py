@@ -1,0 +1,73 @@
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+Behaviour:
+- All kinds of groups, also such as have nothing but offsets. Filters name states and types, in any
+  case; a name that is not known matches nothing.
+- While one of its coordinators loads, the broker does not know yet: COORDINATOR_LOAD_IN_PROGRESS.
+
+Versions:
+- v4 brings states and a filter for them, v5 types and theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strom.broker.answers import NO_THROTTLE
+from strom.broker.context import Context
+from strom.groups.overview import Listed, listed
+from strom.wire.errors import ErrorCode
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kio.schema.list_groups.v5 import request as asked
+    from kio.schema.list_groups.v5 import response as answer
+else:
+    answer = lazy("kio.schema.list_groups.v5.response")
+
+KEY = 16
+VERSIONS = range(6)
+
+
+def handle(request: asked.ListGroupsRequest, context: Context) -> answer.ListGroupsResponse:
+    """List what passes the filters."""
+    coordinators = context.parts.groups
+    if coordinators.is_loading:
+        return answer.ListGroupsResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+            groups=(),
+        )
+    states, kinds = lowered(request.states_filter), lowered(request.types_filter)
+    return answer.ListGroupsResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.NONE,
+        groups=tuple(
+            described(each)
+            for shard in coordinators.shards()
+            for each in listed(shard.machine)
+            if passes(each.phase, states) and passes(each.kind, kinds)
+        ),
+    )
+
+
+def lowered(names: Iterable[str]) -> frozenset[str]:
+    """Return the names of a filter in lower case."""
+    return frozenset(each.lower() for each in names)
+
+
+def passes(name: str, wanted: frozenset[str]) -> bool:
+    """Say whether a filter lets the name pass; an empty one lets everything."""
+    return not wanted or name.lower() in wanted
+
+
+def described(group: Listed) -> answer.ListedGroup:
+    """Return a line of the list."""
+    return answer.ListedGroup(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        group_state=group.phase,
+        group_type=group.kind,
+    )

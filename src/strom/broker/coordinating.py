@@ -1,0 +1,55 @@
+"""Takes a request to the coordinator of its group: what handlers of group APIs share.
+
+The decision is made before the handler returns, so a client's requests take effect in their order.
+With one replica the answer is there at once, unless it depends on what other members do.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from strom.broker.context import Context
+from strom.broker.coordination import Shard
+from strom.groups.machine import GroupMachine
+from strom.replicated.machine import Decision, KeyValue, Wait
+from strom.wire.errors import ErrorCode, KafkaError
+
+Asked = TypeVar("Asked")
+Reply = TypeVar("Reply")
+Response = TypeVar("Response")
+
+Decide = Callable[[GroupMachine, Asked, int], Decision[KeyValue, Reply | Wait]]
+
+
+def shard_of(group_id: str, context: Context) -> Shard[GroupMachine]:
+    """Return the coordinator of the group; refuse an empty id, as no group can have it."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    return context.parts.groups.shard_for(group_id)
+
+
+def settle(
+    shard: Shard[GroupMachine],
+    decide: Decide[Asked, Reply],
+    asked: Asked,
+    now_ms: int,
+    told: Callable[[Reply | KafkaError], Response],
+) -> Response | Coroutine[Any, Any, Response]:
+    """Have the coordinator decide; answer with what `told` makes of its reply or refusal."""
+    try:
+        reply = shard.run(decide, shard.machine, asked, now_ms)
+    except KafkaError as error:
+        return told(error)
+    if isinstance(reply, Coroutine):
+        return settle_later(reply, told)
+    return told(reply)
+
+
+async def settle_later(
+    coming: Coroutine[Any, Any, Reply], told: Callable[[Reply | KafkaError], Response]
+) -> Response:
+    """Answer once the reply is there."""
+    try:
+        reply = await coming
+    except KafkaError as error:
+        return told(error)
+    return told(reply)

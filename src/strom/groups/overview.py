@@ -1,0 +1,56 @@
+"""Groups as tools see them: which there are, and how one is deleted with all that it committed."""
+
+from typing import NamedTuple
+
+from strom.groups.classic.group import ClassicGroup
+from strom.groups.machine import GroupMachine
+from strom.groups.members import find
+from strom.replicated.machine import Decision, KeyValue
+from strom.wire.errors import ErrorCode, KafkaError
+
+CLASSIC = "classic"
+#: Both a kind of group and, of a classic one, what it is for.
+CONSUMER = "consumer"
+
+
+class Listed(NamedTuple):
+    """A group in a list."""
+
+    group_id: str
+    protocol_type: str
+    phase: str
+    kind: str
+
+
+def listed(machine: GroupMachine) -> list[Listed]:
+    """Return all groups, by their ids."""
+    return [list_one(machine, group_id) for group_id in machine.group_ids()]
+
+
+def list_one(machine: GroupMachine, group_id: str) -> Listed:
+    """Return what a list says of one group."""
+    group = find(machine, group_id)
+    if isinstance(group, ClassicGroup):
+        return Listed(group_id, group.protocol_type or "", group.phase, CLASSIC)
+    return Listed(group_id, CONSUMER, group.phase, CONSUMER)
+
+
+def find_classic(machine: GroupMachine, group_id: str) -> ClassicGroup:
+    """Return the group; refuse with a KafkaError if there is none, or one of another kind."""
+    group = find(machine, group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+    return group
+
+
+def delete(machine: GroupMachine, group_id: str) -> Decision[KeyValue, ErrorCode]:
+    """Delete a group without members, and its offsets; refuse with a KafkaError any other."""
+    owner = machine.owner(group_id)
+    if owner is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if not owner.is_empty():
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+    records = (*machine.offsets.tombstones(group_id), *owner.tombstones())
+    return Decision(records, ErrorCode.NONE, soft=((group_id, None),))
