@@ -83,8 +83,11 @@ class Loading:
             with noting_failure(directory):
                 for each in self._open_found(directory, found, current):
                     opened.setdefault(each.log.name, []).append(each)
+        is_complete = self._is_complete()
         return [
-            self._longest(each) for name, each in opened.items() if not self._is_out_of_reach(name)
+            self._longest(each)
+            for name, each in opened.items()
+            if is_complete or not self._is_out_of_reach(name)
         ]
 
     def _is_complete(self) -> bool:
@@ -94,7 +97,7 @@ class Loading:
         """Whether the metadata has the partition in a directory that could not be read."""
         state = self._image.partition(*name)
         assigned = None if state is None else state.directory_of(self._node_id)
-        if assigned in (None, DIRECTORY_UNASSIGNED) or self._is_complete():
+        if assigned in (None, DIRECTORY_UNASSIGNED):
             return False
         return all(each.failed is not None or each.id != assigned for each in self._directories)
 

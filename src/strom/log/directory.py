@@ -18,6 +18,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Self
 from uuid import UUID
 
@@ -44,6 +45,8 @@ FUTURE_SUFFIX = "-future"
 META_VERSION = "1"
 #: Linux allows 255 bytes; Kafka leaves room in the same way.
 NAME_LENGTH_MAX = 255
+#: The file is the same for all partitions of a topic; so many of them are not read again.
+TOPICS_READ_MAX = 256
 
 
 class UnformattedDirectoryError(Exception):
@@ -272,6 +275,7 @@ def read_id(text: str) -> UUID:
     return UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
+@lru_cache(TOPICS_READ_MAX)
 def read_partition_metadata(data: bytes) -> UUID | None:
     """Return the topic id that the file names, or None if it is damaged."""
     fields = dict(line.partition(": ")[::2] for line in data.decode("ascii", "replace").split("\n"))

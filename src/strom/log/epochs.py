@@ -53,7 +53,7 @@ class Epochs:
         """Read the file; tell whether it was whole."""
         try:
             data = self._disk.read(self.path)
-            self._entries = shared(tuple(map(_read_line, read_lines(data))))
+            self._entries = _read(data)
         except (FileNotFoundError, DamagedCheckpointError):
             return False
         ascending = tuple(sorted(set(self._entries))) == self._entries
@@ -132,6 +132,11 @@ class Epochs:
             # As of a new partition: what a crash takes is known from its first batch.
             self._disk.write(self.path, data)
         self.is_dirty = True
+
+
+@lru_cache(SHARED_MAX)
+def _read(data: bytes) -> tuple[Epoch, ...]:
+    return shared(tuple(map(_read_line, read_lines(data))))
 
 
 def _read_line(line: str) -> Epoch:

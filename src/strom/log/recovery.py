@@ -43,6 +43,8 @@ from strom.records.batch import Header, compute_crc
 from strom.wire.errors import KafkaError
 
 _INDEX_SUFFIXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
+#: What an interrupted removal, compaction or replacement leaves.
+_UNFINISHED = (DELETED, CLEANED, SWAP, ".tmp")
 
 
 class Known(NamedTuple):
@@ -120,7 +122,7 @@ class Loader:
         except FileNotFoundError:
             self._disk.make_directory(self._directory)
             return False
-        if any(name.endswith((DELETED, CLEANED, SWAP, ".tmp")) for name in listed):
+        if [name for name in listed if name.endswith(_UNFINISHED)]:
             listed = self._tidy(listed)
         for name in sorted(listed):
             base, dot, suffix = name.partition(".")
