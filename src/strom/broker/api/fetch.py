@@ -18,11 +18,11 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Iterable
 
 from strom.broker.context import Context, Large
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
-from strom.broker.turns import AT_ONCE, answer_of, in_turns
+from strom.broker.turns import AT_ONCE, in_turns
 from strom.log.cold import ColdError
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
@@ -72,35 +72,36 @@ class Harvest:
         #: Something must be told at once, whatever was read.
         self.is_urgent = False
 
+    def take_all(self, wanted: Iterable[Wanted]) -> None:
+        """Read one partition after the other, as far as the answer is not full."""
+        request, context = self._request, self._context
+        for each in wanted:
+            found, partition = read(
+                each, request, context, self._left_bytes, whole_first=self.size_bytes == 0
+            )
+            self.fetched.append((each, found))
+            size_bytes = 0
+            if found.records is not None:
+                size_bytes = found.records.size
+                self.size_bytes += size_bytes
+                self._left_bytes -= size_bytes
+            elif found.error_code != ErrorCode.NONE or found.diverging is not None:
+                self.is_urgent = True
+            if partition is not None:
+                self.partitions.append(partition)
+                if self._waiter is not None:
+                    self._waiter.add(partition, size_bytes)
+
     def take(self, wanted: Wanted) -> None:
-        """Read one partition, as far as the answer is not full."""
-        found, partition = read(
-            wanted,
-            self._request,
-            self._context,
-            self._left_bytes,
-            whole_first=self.size_bytes == 0,
-        )
-        self.fetched.append((wanted, found))
-        size_bytes = 0
-        if found.records is not None:
-            size_bytes = found.records.size
-            self.size_bytes += size_bytes
-            self._left_bytes -= size_bytes
-        elif found.error_code != ErrorCode.NONE or found.diverging is not None:
-            self.is_urgent = True
-        if partition is not None:
-            self.partitions.append(partition)
-            if self._waiter is not None:
-                self._waiter.add(partition, size_bytes)
+        """Read one partition."""
+        self.take_all((wanted,))
 
     def take_at_once(self, wanted: Collection[Wanted]) -> bool:
         """Read all; return False if they are too many, or need something from the disk."""
         if len(wanted) > AT_ONCE:
             return False
         try:
-            for each in wanted:
-                self.take(each)
+            self.take_all(wanted)
         except ColdError:
             return False
         return True
@@ -113,7 +114,7 @@ class Harvest:
     @property
     def is_enough(self) -> bool:
         """Whether there is something to be told now."""
-        return self.missing_bytes <= 0 or self.is_urgent or not self.fetched
+        return self.size_bytes >= self._request.bytes_min or self.is_urgent or not self.fetched
 
 
 def handle(
@@ -236,8 +237,10 @@ def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchRespo
 def respond(
     fetched: list[tuple[Wanted, FetchedPartition]], session_id: int
 ) -> FetchResponse | Large:
-    """Return the answer."""
-    return answer_of(len(fetched), lambda: FetchResponse(grouped(fetched), session_id=session_id))
+    """Return the answer; one about many partitions is put together off the loop."""
+    if len(fetched) <= AT_ONCE:
+        return FetchResponse(grouped(fetched), ErrorCode.NONE, session_id)
+    return Large(lambda: FetchResponse(grouped(fetched), ErrorCode.NONE, session_id))
 
 
 def grouped(fetched: list[tuple[Wanted, FetchedPartition]]) -> list[FetchedTopic]:
