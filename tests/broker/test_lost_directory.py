@@ -4,8 +4,11 @@ What the clients are told was asked of Apache Kafka 4.3 with the same directorie
 an offline replica in Metadata, KAFKA_STORAGE_ERROR from whoever wants the partition itself.
 """
 
+import os
+import random
 import shutil
 import signal
+import time
 from urllib.request import urlopen
 
 import pytest
@@ -18,6 +21,8 @@ from tests.conformance.raw import Raw
 
 pytestmark = pytest.mark.slow
 
+SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
+ROUNDS = 6
 PARTITIONS = 4
 RECORDS = 3
 STOP_SECONDS = 30
@@ -228,6 +233,60 @@ def test_a_broker_that_loses_its_last_directory_ends_with_one_line(node):
     last = node.log().splitlines()[-1]
     assert last.startswith("strom: the "), node.log()
     assert "Traceback" not in node.log()
+
+
+class Story:
+    """A node whose second directory comes and goes, and what clients were told by it."""
+
+    def __init__(self, node, dice):
+        self.node, self.dice = node, dice
+        self.is_lost = False
+        #: How many records each partition has that were acknowledged.
+        self.acknowledged = {}
+
+    def run_once(self):
+        """Start, look, create, send, and go down in one way or the other."""
+        node, dice = self.node, self.dice
+        node.start()
+        with Raw(node.bootstrap) as raw:
+            self.check(raw)
+            for _ in range(dice.randrange(3)):
+                self.create(raw)
+            for place in dice.sample(sorted(self.acknowledged), min(len(self.acknowledged), 8)):
+                topic, index = place
+                if produce(raw, index, topic) == "none":
+                    self.acknowledged[place] += RECORDS
+        node.end(dice.choice([signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]))
+        if dice.random() < 0.6:
+            (node.bring_back if self.is_lost else node.lose)()
+            self.is_lost = not self.is_lost
+
+    def create(self, raw):
+        topic = f"topic-{len(self.acknowledged)}"
+        create(raw, topic, partitions=PARTITIONS)
+        self.acknowledged.update(dict.fromkeys(((topic, n) for n in range(PARTITIONS)), 0))
+
+    def check(self, raw):
+        """Every partition has what was acknowledged, or says that it is out of reach."""
+        for topic in sorted({topic for topic, _ in self.acknowledged}):
+            for index, end in ends(raw, topic).items():
+                is_offline = end == "kafka_storage_error"
+                assert (self.is_lost and is_offline) or end == self.acknowledged[topic, index], (
+                    f"{topic}-{index} ends at {end}: {self.node.log()}"
+                )
+
+
+@pytest.mark.soak
+def test_a_directory_that_comes_and_goes_loses_nothing(node):
+    seed = time.time_ns() if SOAK_SECONDS else 7
+    story, rounds, end = Story(node, random.Random(seed)), 0, time.monotonic() + SOAK_SECONDS
+    try:
+        while rounds < ROUNDS or time.monotonic() < end:
+            story.run_once()
+            rounds += 1
+    except AssertionError as error:
+        raise AssertionError(f"seed {seed}, round {rounds}: {error}") from error
+    assert any(story.acknowledged.values())
 
 
 # Starts that fail, and who is not disturbed by them.

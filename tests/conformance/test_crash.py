@@ -94,7 +94,8 @@ def read_all(process, topic):
 @pytest.mark.slow
 @pytest.mark.parametrize("flush", [1, 2**63 - 1], ids=["every batch flushed", "never flushed"])
 def test_what_was_acknowledged_outlives_a_kill(broker_process, flush):
-    dice = random.Random(SEED if not SOAK_SECONDS else time.time_ns())
+    seed = time.time_ns() if SOAK_SECONDS else SEED
+    dice = random.Random(seed)
     process = broker_process()
     admin = AdminClient({"bootstrap.servers": process.bootstrap, "log_level": 0})
     config = {"flush.messages": str(flush), "segment.bytes": "1048576"}
@@ -105,9 +106,9 @@ def test_what_was_acknowledged_outlives_a_kill(broker_process, flush):
         process.start()
         found = read_all(process, "crash")
         lost = {place for place in load.acknowledged if place not in found}
-        assert not lost, f"seed {SEED}: {len(lost)} acknowledged records are gone"
+        assert not lost, f"seed {seed}: {len(lost)} acknowledged records are gone"
         wrong = [p for p, value in load.acknowledged.items() if found[p] != value]
-        assert not wrong, f"seed {SEED}: {len(wrong)} records are not what was sent"
+        assert not wrong, f"seed {seed}: {len(wrong)} records are not what was sent"
         rounds += 1
     process.stop()
 

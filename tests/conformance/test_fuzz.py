@@ -82,20 +82,21 @@ def send_one(dice, bootstrap, topic):
             return
 
 
-def check_health(raw, topic, sent):
+def check_health(raw, topic, story):
     """The broker appends and reads, and what it says of the log is right."""
     data = {"index": 1, "records": batch([b"alive"])}
     topics = [{"name": topic, "partition_data": [data]}]
     answer = raw.ask("produce", 9, {"acks": -1, "timeout": 5000, "topic_data": topics})
     (partition,) = answer["responses"][0]["partition_responses"]
-    assert partition["error_code"] == "none", f"seed {SEED}, after {sent} frames"
+    assert partition["error_code"] == "none", story
 
 
 @pytest.mark.soak
 @pytest.mark.slow
 def test_damaged_frames_disturb_nobody(strom, make_topic):
     topic = make_topic(partitions=2)
-    dice = random.Random(SEED if not SOAK_SECONDS else time.time_ns())
+    seed = time.time_ns() if SOAK_SECONDS else SEED
+    dice = random.Random(seed)
     end = time.monotonic() + SOAK_SECONDS
     sent = 0
     with Raw(strom.bootstrap) as healthy:
@@ -104,4 +105,4 @@ def test_damaged_frames_disturb_nobody(strom, make_topic):
             send_one(dice, strom.bootstrap, topic)
             sent += 1
             if sent % CHECK_EVERY == 0:
-                check_health(healthy, topic, sent)
+                check_health(healthy, topic, f"seed {seed}, after {sent} frames")
