@@ -65,12 +65,12 @@ TOPIC_ID = UUID(int=7)
 OTHER_NODE = 2
 
 
-def a_topic(partitions, leader=1):
-    yield TopicCreated(name="t", topic_id=TOPIC_ID)
+def a_topic(partitions, leader=1, name="t", topic_id=TOPIC_ID):
+    yield TopicCreated(name=name, topic_id=topic_id)
     for index in range(partitions):
         yield PartitionCreated(
             partition_id=index,
-            topic_id=TOPIC_ID,
+            topic_id=topic_id,
             replicas=(1, OTHER_NODE),
             isr=(leader,),
             leader=leader,
