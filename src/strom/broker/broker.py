@@ -408,6 +408,9 @@ class Broker:
     async def _drain(self, server: Server, parts: Parts) -> None:
         """Take nothing new and answer what is under way; who only waits for data gets none."""
         server.finish()
+        # Who waits for others to join, or to leave, would wait for longer than we do.
+        parts.groups.close()
+        parts.transactions.close()
         deadline = asyncio.get_running_loop().time() + DRAIN_SECONDS_MAX
         while asyncio.get_running_loop().time() < deadline:
             for partition in parts.replicas.partitions():

@@ -10,7 +10,6 @@ What is read is applied in a thread, slice by slice: nobody else touches a machi
 """
 
 import asyncio
-import heapq
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from strom.broker.coordinator_log import CoordinatorLog, RecordForm
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.replicas import Replicas
+from strom.broker.timers import Timers
 from strom.log.cold import warmed
 from strom.metadata.delta import Delta
 from strom.metadata.image import Image, Topic
@@ -44,6 +44,10 @@ log = logging.getLogger("strom.coordination")
 
 #: How many keys' hashes are remembered.
 HASHES_MAX = 10_000
+#: When something that is due is tried again that could not be written.
+RETRY_MS = 500
+#: How many logs are read at a time: their readers are the threads that serve everybody.
+LOADS_AT_ONCE = 2
 
 Reply = TypeVar("Reply")
 Arguments = ParamSpec("Arguments")
@@ -52,6 +56,7 @@ StartTask = Callable[[Coroutine[Any, Any, None]], object]
 
 
 M = TypeVar("M", bound=CoordinatorMachine)
+OnAlone = Callable[["Shard[M]", object], None]
 
 
 @lru_cache(HASHES_MAX)
@@ -64,51 +69,8 @@ def java_hash(text: str) -> int:
     return value & 0x7FFFFFFF
 
 
-class Timers:
-    """The timers of one shard: any number of keys, one timer of the loop."""
-
-    def __init__(self, now_ms: Callable[[], int], fire: Callable[[TimerKey], None]) -> None:
-        self._now_ms = now_ms
-        self._fire = fire
-        self._due: dict[TimerKey, int] = {}
-        #: Entries that are no longer those of `_due` are passed over.
-        self._heap: list[tuple[int, TimerKey]] = []
-        self._handle: asyncio.TimerHandle | None = None
-
-    def set(self, key: TimerKey, due_ms: int | None) -> None:
-        """Set or forget the timer of a key."""
-        if due_ms is None:
-            self._due.pop(key, None)
-            return
-        self._due[key] = due_ms
-        heapq.heappush(self._heap, (due_ms, key))
-        if self._heap[0] == (due_ms, key):
-            self._wind()
-
-    def close(self) -> None:
-        """Let no timer come any more."""
-        self._due.clear()
-        self._heap.clear()
-        self._wind()
-
-    def _wind(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        if self._heap:
-            delay_ms = max(self._heap[0][0] - self._now_ms(), 0)
-            self._handle = asyncio.get_running_loop().call_later(delay_ms / 1000, self._ring)
-
-    def _ring(self) -> None:
-        self._handle = None
-        now_ms = self._now_ms()
-        while self._heap and self._heap[0][0] <= now_ms:
-            due_ms, key = heapq.heappop(self._heap)
-            if self._due.get(key) == due_ms:
-                del self._due[key]
-                self._fire(key)
-        if self._handle is None:
-            self._wind()
+def told_nobody(_shard: object, _reply: object) -> None:
+    """What a decision that nobody asked for replies to nobody."""
 
 
 class Shard(Generic[M]):
@@ -121,6 +83,8 @@ class Shard(Generic[M]):
         self.log = log
         self.is_loaded = False
         self.is_closed = False
+        #: Told the reply of each decision that nobody asked for, once it is committed.
+        self.on_alone: OnAlone[M] = told_nobody
         self._now_ms = now_ms
         self._start_task = start_task
         self._timers = Timers(now_ms, self._on_timer)
@@ -235,23 +199,30 @@ class Shard(Generic[M]):
     # What happens by itself.
 
     def decide_alone(self, decide: Callable[..., Outcome], *args: object) -> None:
-        """Carry out a decision that nobody asked for; a refusal is for the log."""
-        try:
-            reply = self.run(decide, *args)
-        except KafkaError as error:
-            log.warning("%s: %s failed: %s", self.log.name, decide.__name__, error)
-            return
+        """Carry out a decision that nobody asked for; raise a KafkaError if it cannot be."""
+        reply = self.run(decide, *args)
         if isinstance(reply, Coroutine):
             self._start_task(self._see_through(reply))
+        else:
+            self.on_alone(self, reply)
 
     async def _see_through(self, reply: Coroutine[Any, Any, object]) -> None:
         try:
-            await reply
+            told = await reply
         except KafkaError as error:
             log.warning("%s: a decision was not committed: %s", self.log.name, error)
+        else:
+            self.on_alone(self, told)
 
     def _on_timer(self, key: TimerKey) -> None:
-        self.decide_alone(self.machine.on_timer, key, self._now_ms())
+        try:
+            self.decide_alone(self.machine.on_timer, key, self._now_ms())
+        except KafkaError as error:
+            log.warning("%s: what is due for %s has to wait: %s", self.log.name, key, error)
+            self._timers.set(key, self._now_ms() + RETRY_MS)
+        except Exception:
+            # A fault with one group must not stop the timers of the others.
+            log.exception("%s: what was due for %s failed", self.log.name, key)
 
     def end_transaction(
         self, producer: Producer, coordinator_epoch: int, *, committed: bool, version: int
@@ -316,6 +287,10 @@ class Coordinators(Generic[M]):
         self._image = Image()
         self._topic: Topic | None = None
         self._shards: dict[int, Shard[M]] = {}
+        self._is_closed = False
+        self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
+        #: Told what shards decided by themselves; set before the first of them is begun.
+        self.on_alone: OnAlone[M] = told_nobody
 
     # For handlers.
 
@@ -346,9 +321,7 @@ class Coordinators(Generic[M]):
     def led(self, index: int) -> Shard[M]:
         """Return the shard of a partition; raise a KafkaError that says why not."""
         shard = self._shards.get(index)
-        if shard is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if shard.is_closed:
+        if shard is None or shard.is_closed:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         if not shard.is_loaded:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -356,7 +329,7 @@ class Coordinators(Generic[M]):
 
     def shards(self) -> list[Shard[M]]:
         """Return all shards that answer."""
-        return [each for each in self._shards.values() if each.is_loaded]
+        return [each for each in self._shards.values() if each.is_loaded and not each.is_closed]
 
     @property
     def is_loading(self) -> bool:
@@ -369,6 +342,8 @@ class Coordinators(Generic[M]):
         self, image: Image, settings: BrokerSettings, delta: Delta | None = None
     ) -> None:
         """Begin and end shards as the metadata says; let the others see it."""
+        if self._is_closed:
+            return
         self._image, self._settings = image, settings
         for shard in self._shards.values():
             self.kind.see(shard.machine, image, settings)
@@ -376,10 +351,18 @@ class Coordinators(Generic[M]):
         if topic is not self._topic:
             self._topic = topic
             self._take_up(topic)
-        if delta is not None and self.kind.on_metadata is not None:
-            now_ms = self._around.host.now_ms()
-            for shard in self.shards():
+        if delta is not None:
+            self._tell_shards(delta)
+
+    def _tell_shards(self, delta: Delta) -> None:
+        if self.kind.on_metadata is None:
+            return
+        now_ms = self._around.host.now_ms()
+        for shard in self.shards():
+            try:
                 shard.decide_alone(self.kind.on_metadata, shard.machine, delta, now_ms)
+            except KafkaError as error:
+                log.warning("%s cannot follow the metadata: %s", shard.log.name, error)
 
     def _take_up(self, topic: Topic | None) -> None:
         """Have a shard for each partition that this broker leads, and for no other."""
@@ -411,6 +394,7 @@ class Coordinators(Generic[M]):
             around.host.now_ms,
             around.start_task,
         )
+        shard.on_alone = self.on_alone
         if partition.log.end_offset == partition.log.start_offset:
             # As all are of a topic that was just made: its first client finds them ready.
             self._finish(shard)
@@ -418,6 +402,10 @@ class Coordinators(Generic[M]):
             around.start_task(self._load(shard))
 
     async def _load(self, shard: Shard[M]) -> None:
+        async with self._loads:
+            await self._read_log(shard)
+
+    async def _read_log(self, shard: Shard[M]) -> None:
         """Read the log into the machine; then answer."""
         source, offload = shard.log, self._around.host.offload
         bytes_max = self._settings.number(self.kind.load_buffer)
@@ -439,4 +427,20 @@ class Coordinators(Generic[M]):
             return
         self.kind.see(shard.machine, self._image, self._settings)
         shard.is_loaded = True
-        shard.decide_alone(shard.machine.on_loaded, self._around.host.now_ms())
+        try:
+            shard.decide_alone(shard.machine.on_loaded, self._around.host.now_ms())
+        except KafkaError as error:
+            log.warning("%s was loaded, but has to wait: %s", shard.log.name, error)
+            shard.is_loaded = False
+            self._around.start_task(self._finish_later(shard))
+
+    async def _finish_later(self, shard: Shard[M]) -> None:
+        await asyncio.sleep(RETRY_MS / 1000)
+        self._finish(shard)
+
+    def close(self) -> None:
+        """Coordinate nothing any more; who waits is sent away."""
+        self._is_closed = True
+        for shard in self._shards.values():
+            shard.close()
+        self._shards.clear()

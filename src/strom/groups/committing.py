@@ -189,11 +189,9 @@ def delete(
 
 
 def expired(
-    owner: Owner | None, offsets: Offsets, group_id: str, *, now_ms: int, retention_ms: int
+    owner: Owner, offsets: Offsets, group_id: str, *, now_ms: int, retention_ms: int
 ) -> Iterator[KeyValue]:
     """Yield what deletes the group's offsets that expired, and the group if none is left."""
-    if owner is None:
-        return
     is_left = group_id in offsets.open
     for place, value in sorted(offsets.of(group_id).items()):
         if not offsets.is_unstable(group_id, place) and is_expired(

@@ -6,6 +6,7 @@ that has nothing but offsets, a *simple* one, is in `offsets` alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -119,7 +120,13 @@ class GroupMachine:
         self, group_id: str, asked: Sequence[Place]
     ) -> Decision[KeyValue, list[ErrorCode]]:
         """Delete single offsets; a code for each."""
-        return committing.delete(self.owner(group_id), self.offsets, group_id, asked)
+        decision = committing.delete(self.owner(group_id), self.offsets, group_id, asked)
+        return replace(decision, soft=self.kept(decision.records))
+
+    def kept(self, records: Iterable[KeyValue]) -> tuple[tuple[str, object], ...]:
+        """Return simple groups that stay although their offsets go; they expire as others do."""
+        ids = {group_of(each.key) for each in records}
+        return tuple((each, ClassicGroup(each)) for each in sorted(ids) if self.group(each) is None)
 
     # What happens by itself.
 
@@ -140,33 +147,41 @@ class GroupMachine:
         return merged([each(self, delta, now_ms) for each in ON_METADATA], timers=gone)
 
     def expire(self, key: TimerKey, now_ms: int) -> Outcome:
-        """Let go of offsets that expired, of some groups at a time."""
+        """Let go of offsets that expired, and of groups without any, some at a time."""
         cursor = key[1]
         records: list[KeyValue] = []
         ids = [each for each in self.group_ids() if each > cursor or not cursor]
         for group_id in ids[:GROUPS_AT_ONCE]:
             found = committing.portion(self._expired(group_id, now_ms))
             if len(records) + len(found) > committing.RECORDS_MAX:
-                return Decision(tuple(records), None, timers=(((EXPIRE, cursor), now_ms),))
+                break
             records += found
-            if len(found) < committing.RECORDS_MAX:
-                cursor = group_id
+            if len(found) == committing.RECORDS_MAX:
+                break
+            cursor = group_id
         is_over = not ids or cursor == ids[-1]
         again = ((EXPIRE, ""), self._next_expiry(now_ms)) if is_over else ((EXPIRE, cursor), now_ms)
-        return Decision(tuple(records), None, timers=(again,))
+        gone = [each.key for each in records if type(each.key) is not OffsetCommitKey]
+        soft = tuple((group_of(each), None) for each in gone)
+        return Decision(tuple(records), None, timers=(again,), soft=soft)
 
     def _expired(self, group_id: str, now_ms: int) -> Iterator[KeyValue]:
+        owner = self.owner(group_id)
+        assert owner is not None, "it is one of group_ids"
         retention_ms = self.settings.number("offsets.retention.minutes") * MINUTE_MS
         return committing.expired(
-            self.owner(group_id),
-            self.offsets,
-            group_id,
-            now_ms=now_ms,
-            retention_ms=retention_ms,
+            owner, self.offsets, group_id, now_ms=now_ms, retention_ms=retention_ms
         )
 
     def _next_expiry(self, now_ms: int) -> int:
         return now_ms + self.settings.number("offsets.retention.check.interval.ms")
+
+
+def group_of(key: object) -> str:
+    """Return the id of the group that a record is about."""
+    marks: Any = key
+    group_id: str = marks.group if hasattr(marks, "group") else marks.group_id
+    return group_id
 
 
 @lru_cache(SIMPLE_MAX)
@@ -194,7 +209,7 @@ def delete_offsets_of_topic(machine: GroupMachine, key: TimerKey, now_ms: int) -
     _, name, topic_id = key
     records = committing.portion(committing.of_deleted_topic(machine.offsets, name, UUID(topic_id)))
     again = ((key, now_ms),) if len(records) == committing.RECORDS_MAX else ()
-    return Decision(records, None, timers=again)
+    return Decision(records, None, timers=again, soft=machine.kept(records))
 
 
 # Classic groups.
