@@ -16,23 +16,25 @@ Versions:
 from __future__ import annotations
 
 import re
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.coordination import Coordinators
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.broker.internal_topics import new_topic
+from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from kio.schema.find_coordinator.v6 import request as asked
     from kio.schema.find_coordinator.v6 import response as answer
+
+    Reply = answer.FindCoordinatorResponse
 else:
     answer = lazy("kio.schema.find_coordinator.v6.response")
 
@@ -71,7 +73,7 @@ def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noq
 
 def handle(
     request: asked.FindCoordinatorRequest, context: Context
-) -> answer.FindCoordinatorResponse | Coroutine[Any, Any, answer.FindCoordinatorResponse]:
+) -> Reply | Coroutine[Any, Any, Reply | Large]:
     """Answer for each key, at once if the topic is there."""
     coordinators = coordinators_of(request.key_type, context)
     if coordinators is None or not request.coordinator_keys or coordinators.has_topic:
@@ -88,7 +90,7 @@ def coordinators_of(key_type: int, context: Context) -> Coordinators[Any] | None
 
 async def create_and_respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any], context: Context
-) -> answer.FindCoordinatorResponse:
+) -> Reply | Large:
     """Make the topic first; whoever else asks meanwhile waits for the same one."""
     parts = context.parts
     # If it cannot be made it is not there, which is what the answer says.
@@ -102,22 +104,31 @@ async def create_and_respond(
             rng=parts.host.rng,
             validate_only=False,
         )
-    return respond(request, coordinators, context)
+    reply = respond(request, coordinators, context)
+    return await reply if isinstance(reply, Coroutine) else reply
 
 
 def respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any] | None, context: Context
-) -> answer.FindCoordinatorResponse:
+) -> Reply | Coroutine[Any, Any, Reply | Large]:
     """Answer for each key."""
-    keys = request.coordinator_keys
-    if coordinators is not None:
-        found = tuple(find(key, coordinators, context) for key in keys)
-    elif request.key_type == SHARE:
-        found = tuple(nobody(key, code_of_share(key, context.version)) for key in keys)
-    else:
+
+    def answer_for(key: str) -> answer.Coordinator:
+        if coordinators is not None:
+            return find(key, coordinators, context)
+        if request.key_type == SHARE:
+            return nobody(key, code_of_share(key, context.version))
         code = ErrorCode.INVALID_REQUEST
-        found = tuple(nobody(key, code, STOCK_TEXTS[code]) for key in keys)
-    return answer.FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=found)
+        return nobody(key, code, STOCK_TEXTS[code])
+
+    return answer_each(
+        request.coordinator_keys,
+        answer_for,
+        lambda found: answer.FindCoordinatorResponse(
+            throttle_time=NO_THROTTLE, coordinators=tuple(found)
+        ),
+        context.parts.host.offload,
+    )
 
 
 def code_of_share(key: str, version: int) -> ErrorCode:
