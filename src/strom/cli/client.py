@@ -155,7 +155,7 @@ def refusals() -> Iterator[None]:
 
 def text_of(error: Exception) -> str:
     """Return the words of a KafkaException or KafkaError."""
-    cause = error.args[0] if error.args else error
+    cause = next(iter(getattr(error, "args", ())), error)
     text: str = cause.str() if hasattr(cause, "str") else str(cause)
     return text
 

@@ -1,0 +1,425 @@
+"""`strom group`: list, describe, reset and delete consumer groups."""
+
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strom.cli import client
+from strom.cli.failure import USED_WRONGLY, Failure
+from strom.cli.lag import NOBODY, Place, Position, assigned, lag_text, positions, stored_offsets
+from strom.cli.options import ReportOptions, examples, noun, taking
+from strom.cli.output import console, print_json, print_table
+from strom.cli.span import Bounds, Kind, Point, offset_of, read_point
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
+
+app = noun("List, describe, reset and delete consumer groups.")
+
+Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+WATCH_SECONDS_MIN = 0.2
+
+
+class View(StrEnum):
+    """What of a group is described."""
+
+    OFFSETS = "offsets"
+    MEMBERS = "members"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions(ReportOptions):
+    """Which groups to list."""
+
+    state: Annotated[
+        list[str],
+        typer.Option("--state", metavar="STATE", help="Only groups in this state; repeatable."),
+    ] = field(default_factory=list)
+    type: Annotated[
+        list[str],
+        typer.Option("--type", metavar="TYPE", help="Only classic or consumer; repeatable."),
+    ] = field(default_factory=list)
+
+
+@app.command("list", epilog=examples("strom group list", "strom group list --state empty --json"))
+@taking(ListOptions)
+def list_groups(options: ListOptions) -> None:
+    """List the groups; the names alone when the output is not a terminal."""
+    from confluent_kafka import ConsumerGroupState, ConsumerGroupType
+
+    states = {named(each, ConsumerGroupState, "state") for each in options.state}
+    types = {named(each, ConsumerGroupType, "type") for each in options.type}
+    admin = client.admin(options)
+    with client.refusals():
+        found = admin.list_consumer_groups(states=states, types=types).result()
+    for error in found.errors:
+        raise Failure(client.text_of(error))
+    rows = sorted((each.group_id, word(each.type), word(each.state)) for each in found.valid)
+    if options.json:
+        print_json([dict(zip(("group", "type", "state"), row, strict=True)) for row in rows])
+    elif sys.stdout.isatty():
+        print_table(("Group", "Type", "State"), rows)
+    else:
+        print(*(row[0] for row in rows), sep="\n", end="\n" if rows else "")
+
+
+def named(text: str, kind: "type[Enum]", what: str) -> object:
+    """Return the member of an enumeration that a user names, in any case."""
+    known = {word(each).lower(): each for each in kind if each.name != "UNKNOWN"}
+    try:
+        return known[text.replace("_", "").replace("-", "").lower()]
+    except KeyError:
+        raise Failure(
+            f"{text!r} is no {what} of a group: there are {', '.join(sorted(known))}", USED_WRONGLY
+        ) from None
+
+
+def word(value: Enum | None) -> str:
+    """Return an enumeration's member as Kafka's tools write it: PreparingRebalance."""
+    if value is None:
+        return NOBODY
+    return value.name.title().replace("_", "").replace("Rebalancing", "Rebalance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeOptions(ReportOptions):
+    """Which groups to describe, and what of them."""
+
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="GROUP", show_default=False, help="Default: all."),
+    ] = None
+    show: Annotated[View, typer.Option("--show", help="What to show of each group.")] = View.OFFSETS
+    watch: Annotated[
+        float | None,
+        typer.Option(
+            "--watch", min=WATCH_SECONDS_MIN, metavar="SECONDS", help="Again and again, until ^C."
+        ),
+    ] = None
+
+
+@app.command(
+    epilog=examples(
+        "strom group describe flugdaten-alarm",
+        "strom group describe flugdaten-alarm --show members",
+        "strom group describe --watch 2",
+        "strom group describe flugdaten-alarm --json",
+    )
+)
+@taking(DescribeOptions)
+def describe(options: DescribeOptions) -> None:
+    """Show how far groups are behind, in messages and in time; their members; their state."""
+    admin = client.admin(options)
+    while True:
+        groups = described(admin, options.groups)
+        if options.watch is not None and sys.stdout.isatty():
+            console().clear()
+        show(admin, options, groups)
+        if options.watch is None:
+            return
+        time.sleep(options.watch)
+
+
+def described(admin: "AdminClient", names: list[str] | None) -> "list[ConsumerGroupDescription]":
+    """Return what the cluster says of the groups; one that does not exist is a Failure."""
+    from confluent_kafka import ConsumerGroupState
+
+    with client.refusals():
+        if not names:
+            names = [each.group_id for each in admin.list_consumer_groups().result().valid]
+        if not names:
+            return []
+        futures = admin.describe_consumer_groups(sorted(names))
+        groups: list[ConsumerGroupDescription] = [each.result() for each in futures.values()]
+    for group in groups:
+        if group.state == ConsumerGroupState.DEAD:
+            raise Failure(f"Consumer group '{group.group_id}' does not exist.")
+    return sorted(groups, key=lambda group: group.group_id)
+
+
+def show(
+    admin: "AdminClient", options: DescribeOptions, groups: "list[ConsumerGroupDescription]"
+) -> None:
+    """Print what was asked for."""
+    if options.json:
+        print_json([as_json(admin, options, group) for group in groups])
+        return
+    for group in groups:
+        if options.show is View.STATE:
+            print_state(group)
+        elif options.show is View.MEMBERS:
+            print_members(group)
+        else:
+            print_positions(group, positions(admin, options, group))
+
+
+def as_json(
+    admin: "AdminClient", options: DescribeOptions, group: "ConsumerGroupDescription"
+) -> dict[str, object]:
+    """Return all that is known of a group."""
+    return {
+        "group": group.group_id,
+        "type": word(group.type),
+        "state": word(group.state),
+        "assignor": group.partition_assignor or None,
+        "coordinator": None if group.coordinator is None else group.coordinator.id,
+        "members": [
+            {
+                "consumer_id": each.member_id,
+                "instance_id": each.group_instance_id,
+                "host": each.host,
+                "client_id": each.client_id,
+                "partitions": [f"{one.topic}-{one.partition}" for one in assigned(each)],
+            }
+            for each in group.members
+        ],
+        "offsets": [asdict(each) for each in positions(admin, options, group)],
+    }
+
+
+def print_state(group: "ConsumerGroupDescription") -> None:
+    """Print one line of facts about a group."""
+    coordinator = group.coordinator
+    where = NOBODY if coordinator is None else f"{coordinator.host}:{coordinator.port}"
+    columns = ("Group", "Coordinator", "Assignor", "Type", "State", "Members#")
+    print_table(
+        columns,
+        [
+            (
+                group.group_id,
+                where,
+                group.partition_assignor or NOBODY,
+                word(group.type),
+                word(group.state),
+                len(group.members),
+            )
+        ],
+    )
+
+
+def print_members(group: "ConsumerGroupDescription") -> None:
+    """Print who is in a group, and what each reads."""
+    rows = [
+        (
+            each.member_id,
+            each.group_instance_id or NOBODY,
+            each.host,
+            each.client_id,
+            len(assigned(each)),
+            ", ".join(f"{one.topic}-{one.partition}" for one in assigned(each)) or NOBODY,
+        )
+        for each in sorted(group.members, key=lambda each: each.member_id)
+    ]
+    columns = ("Consumer id", "Instance id", "Host", "Client id", "Partitions#", "Assignment")
+    print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
+
+
+def print_positions(group: "ConsumerGroupDescription", found: list[Position]) -> None:
+    """Print how far a group is behind."""
+    columns = (
+        *("Topic", "Partition#", "Current offset#", "Log end offset#", "Lag#", "Lag in time#"),
+        *("Consumer id", "Host", "Client id"),
+    )
+    rows = [
+        (
+            each.topic,
+            each.partition,
+            *(NOBODY if n is None else n for n in (each.current_offset, each.end_offset, each.lag)),
+            lag_text(each.lag_ms),
+            each.consumer_id,
+            each.host,
+            each.client_id,
+        )
+        for each in found
+    ]
+    print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOptions(ReportOptions):
+    """Where a group is to go on."""
+
+    group: Group
+    topics: Annotated[
+        list[str],
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC[:P,…]",
+            help="A topic, or some partitions of it; repeatable.  [default: all that it stored]",
+        ),
+    ] = field(default_factory=list)
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", metavar="POINT", help="beginning, end, an offset, -N, a time, or @MS."
+        ),
+    ] = None
+    shift: Annotated[
+        int | None,
+        typer.Option("--shift", metavar="N", help="So many on; less than 0: back."),
+    ] = None
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Do it; otherwise it is only shown.")
+    ] = False
+
+
+@app.command(
+    epilog=examples(
+        "strom group reset flugdaten-alarm --to beginning",
+        "strom group reset flugdaten-alarm -t flugdaten:0,1 --shift -100 --execute",
+        "strom group reset flugdaten-alarm -t flugdaten --to 2026-11-16T00:00 --execute",
+    )
+)
+@taking(ResetOptions)
+def reset(options: ResetOptions) -> None:
+    """Move the stored offsets of a group that has no members; shows what it would do."""
+    if (options.to is None) == (options.shift is None):
+        raise Failure("say where to: either --to POINT or --shift N", USED_WRONGLY)
+    admin = client.admin(options)
+    require_inactive(admin, options.group)
+    stored = stored_offsets(admin, options.group)
+    places = chosen(admin, options, stored)
+    target = new_offsets(options, places, stored)
+    if options.execute:
+        store(admin, options.group, target)
+    rows = [(*place, stored.get(place, NOBODY), target[place]) for place in places]
+    if options.json:
+        keys = ("topic", "partition", "old_offset", "new_offset")
+        print_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    print_table(("Topic", "Partition#", "Old offset#", "New offset#"), rows)
+    if not options.execute:
+        print("Nothing was changed; --execute does it.")
+
+
+def require_inactive(admin: "AdminClient", name: str) -> None:
+    """Fail if the group has members: they would go on from where they are."""
+    with client.refusals():
+        (future,) = admin.describe_consumer_groups([name]).values()
+        group: ConsumerGroupDescription = future.result()
+    if group.members:
+        raise Failure(
+            f"group '{name}' has {len(group.members)} members and is {word(group.state)}: "
+            "offsets can only be reset while nobody reads; stop the consumers first"
+        )
+
+
+def chosen(admin: "AdminClient", options: ResetOptions, stored: dict[Place, int]) -> list[Place]:
+    """Return the partitions that are meant."""
+    if not options.topics:
+        if not stored:
+            raise Failure(
+                f"group '{options.group}' has stored no offsets: name the topics with --topic"
+            )
+        return sorted(stored)
+    places: list[Place] = []
+    for text in options.topics:
+        topic, _, numbers = text.partition(":")
+        there = client.partitions_of(admin, topic)
+        try:
+            wanted = [int(each) for each in numbers.split(",")] if numbers else there
+        except ValueError:
+            raise Failure(f"{text!r}: write TOPIC or TOPIC:0,1,2", USED_WRONGLY) from None
+        missing = sorted(set(wanted) - set(there))
+        if missing:
+            raise Failure(f"topic '{topic}' has no partition {missing[0]}")
+        places.extend((topic, each) for each in wanted)
+    return sorted(set(places))
+
+
+def new_offsets(
+    options: ResetOptions, places: list[Place], stored: dict[Place, int]
+) -> dict[Place, int]:
+    """Return the offset to store for each partition, within what the partition holds."""
+    from confluent_kafka import TopicPartition
+
+    try:
+        point = None if options.to is None else read_point(options.to)
+    except ValueError as error:
+        raise Failure(str(error), USED_WRONGLY) from None
+    reader = client.consumer(options, {})
+    try:
+        found = {}
+        for place in places:
+            bounds = Bounds(*client.watermarks(reader, TopicPartition(*place)))
+            if point is None:
+                offset = shifted(options, place, stored)
+            else:
+                at_time = None
+                if point.kind is Kind.TIME:
+                    at_time = offset_at(reader, place, point)
+                offset = offset_of(point, bounds, at_time)
+            found[place] = min(max(offset, bounds.start_offset), bounds.end_offset)
+        return found
+    finally:
+        reader.close()
+
+
+def shifted(options: ResetOptions, place: Place, stored: dict[Place, int]) -> int:
+    """Return the stored offset, moved."""
+    if place not in stored:
+        raise Failure(f"group '{options.group}' has stored no offset of {place[0]}-{place[1]}")
+    return stored[place] + (options.shift or 0)
+
+
+def offset_at(reader: "object", place: Place, point: Point) -> int | None:
+    """Return the first offset at or after a time; None if there is none."""
+    from confluent_kafka import TopicPartition
+
+    with client.refusals():
+        (found,) = reader.offsets_for_times(  # type: ignore[attr-defined]
+            [TopicPartition(*place, point.number)], timeout=client.ANSWER_SECONDS_MAX
+        )
+    return found.offset if found.offset >= 0 else None
+
+
+def store(admin: "AdminClient", group: str, target: dict[Place, int]) -> None:
+    """Store the offsets; the cluster refuses while the group has members."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    asked = [TopicPartition(*place, offset) for place, offset in target.items()]
+    with client.refusals():
+        (future,) = admin.alter_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group, asked)]
+        ).values()
+        for each in future.result().topic_partitions:
+            if each.error is not None:
+                raise Failure(f"{each.topic}-{each.partition}: {client.text_of(each.error)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions(ReportOptions):
+    """Which groups to delete."""
+
+    groups: Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
+
+
+@app.command(epilog=examples("strom group delete flugdaten-alarm"))
+@taking(DeleteOptions)
+def delete(options: DeleteOptions) -> None:
+    """Delete groups that have no members, with the offsets that they stored."""
+    from confluent_kafka import KafkaException
+
+    admin = client.admin(options)
+    with client.refusals():
+        futures = admin.delete_consumer_groups(options.groups)
+    deleted, refused = [], []
+    for name, future in futures.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            refused.append(f"{name}: {client.text_of(error)}")
+        else:
+            deleted.append(name)
+            if not options.json:
+                print(f"Deleted group {name}.")
+    if options.json:
+        print_json({"deleted": deleted})
+    if refused:
+        raise Failure("; ".join(refused))

@@ -1,0 +1,147 @@
+"""How far a group is behind, partition by partition: in messages, and in time.
+
+The lag in messages is what lies between the stored offset, which is the next to be read, and the
+end. The lag in time is the age of that next record; reading it is the only way to know, so one
+record of each partition that lags is fetched.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strom.cli import client
+from strom.cli.options import ClientOptions
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, MemberDescription
+
+#: Topic and partition.
+Place = tuple[str, int]
+#: How long to wait for the records whose age is asked for.
+AGE_SECONDS_MAX = 3.0
+NOBODY = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a group stands in one partition; None where nobody knows."""
+
+    topic: str
+    partition: int
+    current_offset: int | None
+    end_offset: int | None
+    lag: int | None
+    lag_ms: int | None
+    consumer_id: str
+    host: str
+    client_id: str
+
+
+def positions(
+    admin: "AdminClient", options: ClientOptions, group: "ConsumerGroupDescription"
+) -> list[Position]:
+    """Return where the group stands, for what it has stored and for what its members read."""
+    stored = stored_offsets(admin, group.group_id)
+    owners = {
+        (each.topic, each.partition): member
+        for member in group.members
+        for each in assigned(member)
+    }
+    places = sorted(stored.keys() | owners.keys())
+    ends = end_offsets(admin, places)
+    lags = {
+        place: max(end - stored[place], 0)
+        for place, end in ends.items()
+        if stored.get(place) is not None
+    }
+    ages = ages_ms(options, {place: stored[place] for place, lag in lags.items() if lag})
+    return [
+        Position(
+            *place,
+            stored.get(place),
+            ends.get(place),
+            lags.get(place),
+            0 if lags.get(place) == 0 else ages.get(place),
+            *owner_of(owners.get(place)),
+        )
+        for place in places
+    ]
+
+
+def assigned(member: "MemberDescription") -> "list[TopicPartition]":
+    """Return the partitions of a member; one that is just joining has none."""
+    return member.assignment.topic_partitions if member.assignment is not None else []
+
+
+def owner_of(member: "MemberDescription | None") -> tuple[str, str, str]:
+    """Return id, host and client id of who reads a partition."""
+    if member is None:
+        return NOBODY, NOBODY, NOBODY
+    return member.member_id, member.host, member.client_id
+
+
+def stored_offsets(admin: "AdminClient", group: str) -> dict[Place, int]:
+    """Return the offsets that the group has stored."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    with client.refusals():
+        (future,) = admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(group)]
+        ).values()
+        found: ConsumerGroupTopicPartitions = future.result()
+    return {(each.topic, each.partition): each.offset for each in found.topic_partitions or ()}
+
+
+def end_offsets(admin: "AdminClient", places: list[Place]) -> dict[Place, int]:
+    """Return the end of each partition that can be asked."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    if not places:
+        return {}
+    asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
+    ends = {}
+    with client.refusals():
+        futures = admin.list_offsets(asked)
+    for partition, future in futures.items():
+        try:
+            ends[partition.topic, partition.partition] = future.result().offset
+        except KafkaException:
+            # Offsets outlive a topic for a while; its end is what nobody knows any more.
+            continue
+    return ends
+
+
+def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, int]:
+    """Return how old the record at each offset is, as far as they come in time."""
+    from confluent_kafka import TopicPartition
+
+    if not offsets:
+        return {}
+    ages: dict[Place, int] = {}
+    reader = client.consumer(options, {"auto.offset.reset": "earliest"})
+    try:
+        reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
+        deadline = time.perf_counter() + AGE_SECONDS_MAX
+        while len(ages) < len(offsets) and time.perf_counter() < deadline:
+            message = reader.poll(0.1)
+            if message is None or message.error() is not None:
+                continue
+            place = (message.topic() or "", message.partition() or 0)
+            if place not in ages:
+                ages[place] = max(time.time_ns() // 1_000_000 - message.timestamp()[1], 0)
+                reader.pause([TopicPartition(*place)])
+    finally:
+        reader.close()
+    return ages
+
+
+def lag_text(lag_ms: int | None) -> str:
+    """Return a lag in time as one reads it: 350 ms, 12 s, 3 min, 5 h, 2 d."""
+    if lag_ms is None:
+        return NOBODY
+    for unit, size_ms in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if lag_ms >= 2 * size_ms:
+            return f"{lag_ms // size_ms} {unit}"
+    return f"{lag_ms} ms"

@@ -1,0 +1,128 @@
+"""`strom group` on a real cluster: what real consumers stored, seen and moved."""
+
+import json
+import time
+import uuid
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from strom.cli.lag import lag_text
+
+
+@pytest.fixture
+def group(on_cluster, bootstrap, topic):
+    """A group without members that has read two of ten records of partition 0."""
+    name = f"group-{uuid.uuid4()}"
+    text = "".join(f"{n}\n" for n in range(10))
+    on_cluster("produce", topic, "--partition", "0", text=text)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    return name
+
+
+def described(on_cluster, group):
+    (found,) = json.loads(on_cluster("group", "describe", group, "--json").stdout)
+    return found
+
+
+def stored(on_cluster, group):
+    return {
+        each["partition"]: each["current_offset"]
+        for each in described(on_cluster, group)["offsets"]
+    }
+
+
+def test_lag_is_told_in_messages_and_in_time(on_cluster, group, topic):
+    """OFS-08, OFS-09."""
+    (position,) = described(on_cluster, group)["offsets"]
+    assert (position["topic"], position["partition"]) == (topic, 0)
+    assert (position["current_offset"], position["end_offset"], position["lag"]) == (2, 10, 8)
+    assert 0 <= position["lag_ms"] < 60_000
+    shown = on_cluster("group", "describe", group).stdout
+    assert "Current offset" in shown and "Lag in time" in shown
+
+
+def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic):
+    """OFS-10."""
+    name = f"group-{uuid.uuid4()}"
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "client.id": "reader"})
+    consumer.subscribe([topic])
+    deadline = time.monotonic() + 30
+    while not consumer.assignment() and time.monotonic() < deadline:
+        consumer.poll(0.1)
+    found = described(on_cluster, name)
+    assert (found["state"], found["type"]) == ("Stable", "Classic")
+    (member,) = found["members"]
+    assert member["client_id"] == "reader"
+    assert member["partitions"] == [f"{topic}-{n}" for n in range(3)]
+    refused = on_cluster("group", "reset", name, "--to", "end", "--execute", code=1)
+    assert "stop the consumers first" in refused.stderr
+    assert "/127.0.0.1" in on_cluster("group", "describe", name, "--show", "members").stdout
+    consumer.close()
+    assert described(on_cluster, name)["state"] == "Empty"
+    assert "Empty" in on_cluster("group", "describe", name, "--show", "state").stdout
+
+
+@pytest.mark.parametrize(
+    ("where", "offset"),
+    [
+        (("--to", "beginning"), 0),
+        (("--to", "end"), 10),
+        (("--to", "7"), 7),
+        (("--to", "99"), 10),
+        (("--to", "-3"), 7),
+        (("--to", "@1"), 0),
+        (("--shift", "4"), 6),
+        (("--shift", "-5"), 0),
+    ],
+)
+def test_offsets_are_moved_when_told_to_execute(on_cluster, group, where, offset):
+    """OFS-07: shown first, done with --execute, never beyond what the partition holds."""
+    assert "Nothing was changed" in on_cluster("group", "reset", group, *where).stdout
+    assert stored(on_cluster, group) == {0: 2}
+    on_cluster("group", "reset", group, *where, "--execute")
+    assert stored(on_cluster, group) == {0: offset}
+
+
+def test_offsets_of_partitions_that_are_named(on_cluster, group, topic):
+    on_cluster("group", "reset", group, "-t", f"{topic}:1,2", "--to", "end", "--execute")
+    assert stored(on_cluster, group) == {0: 2, 1: 0, 2: 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--to", "noon"), 2, "no place to read from"),
+        ((), 2, "either --to POINT or --shift N"),
+        (("--to", "end", "-t", "{topic}:x"), 2, "write TOPIC or TOPIC:0,1,2"),
+        (("--to", "end", "-t", "{topic}:7"), 1, "has no partition 7"),
+        (("--shift", "1", "-t", "{topic}:1"), 1, "has stored no offset"),
+    ],
+)
+def test_a_reset_that_makes_no_sense_is_refused(on_cluster, group, topic, arguments, code, words):
+    named = [each.format(topic=topic) for each in arguments]
+    assert words in on_cluster("group", "reset", group, *named, code=code).stderr
+
+
+def test_groups_are_listed_and_deleted(on_cluster, group):
+    assert group in on_cluster("group", "list").stdout.split()
+    listed = json.loads(on_cluster("group", "list", "--state", "empty", "--json").stdout)
+    assert {"group": group, "type": "Classic", "state": "Empty"} in listed
+    assert on_cluster("group", "delete", group).stdout == f"Deleted group {group}.\n"
+    assert group not in on_cluster("group", "list").stdout.split()
+    assert "does not exist" in on_cluster("group", "describe", group, code=1).stderr
+    assert "does not exist" in on_cluster("group", "delete", group, code=1).stderr
+
+
+def test_an_unknown_state_is_answered_with_those_there_are(on_cluster):
+    assert "preparingrebalance" in on_cluster("group", "list", "--state", "odd", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("lag_ms", "text"),
+    [(None, "-"), (0, "0 ms"), (1999, "1999 ms"), (2000, "2 s"), (7_200_000, "2 h")],
+)
+def test_a_lag_in_time_is_told_in_one_unit(lag_ms, text):
+    assert lag_text(lag_ms) == text
