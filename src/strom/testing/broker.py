@@ -114,9 +114,6 @@ class LocalBroker:
         static = {
             "log.dirs": str(self.directory),
             "listeners": "PLAINTEXT://127.0.0.1:0",
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
             # A test that shortens the interval of a chore wants to see the chore soon.
             "log.initial.task.delay.ms": "0",
             **self._settings,

@@ -192,31 +192,31 @@ SETTINGS: Final = (
     Setting("group.streams.max.size", INT, INT_MAX, AT_LEAST_1, MEDIUM, READ_ONLY, STREAMS).says(
         "How many members a streams group may have."
     ),
-    Setting("offset.metadata.max.bytes", INT, 4096, None, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offset.metadata.max.bytes", INT, 4096, None, HIGH, READ_ONLY, USED).says(
         "The longest text that may come with a committed offset."
     ),
-    Setting("offsets.commit.timeout.ms", INT, 5000, AT_LEAST_1, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.commit.timeout.ms", INT, 5000, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "How long a commit of offsets waits to be replicated."
     ),
-    Setting("offsets.load.buffer.size", INT, 5_242_880, AT_LEAST_1, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.load.buffer.size", INT, 5_242_880, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "How many bytes at a time are read when offsets are loaded."
     ),
-    Setting("offsets.retention.minutes", INT, 10_080, AT_LEAST_1, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.retention.minutes", INT, 10_080, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "How long the offsets of a group without members are kept."
     ),
     Setting(
-        "offsets.retention.check.interval.ms", LONG, 600_000, AT_LEAST_1, HIGH, READ_ONLY, GROUPS
+        "offsets.retention.check.interval.ms", LONG, 600_000, AT_LEAST_1, HIGH, READ_ONLY, USED
     ).says("How often expired offsets are looked for."),
-    Setting("offsets.topic.compression.codec", INT, 0, None, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.topic.compression.codec", INT, 0, None, HIGH, READ_ONLY, USED).says(
         "The number of the codec of the offsets topic; 0 is none."
     ),
-    Setting("offsets.topic.num.partitions", INT, 50, AT_LEAST_1, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.topic.num.partitions", INT, 50, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "How many partitions the offsets topic gets."
     ),
-    Setting("offsets.topic.replication.factor", SHORT, 3, AT_LEAST_1, HIGH, READ_ONLY, GROUPS).says(
+    Setting("offsets.topic.replication.factor", SHORT, 3, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "How many replicas the offsets topic gets."
     ),
     Setting(
-        "offsets.topic.segment.bytes", INT, 104_857_600, AT_LEAST_1, HIGH, READ_ONLY, GROUPS
+        "offsets.topic.segment.bytes", INT, 104_857_600, AT_LEAST_1, HIGH, READ_ONLY, USED
     ).says("The segment size of the offsets topic."),
 )

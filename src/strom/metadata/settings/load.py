@@ -37,6 +37,16 @@ REMOVED: Final = {
 
 MEBIBYTE: Final = 2**20
 
+#: Who names the other nodes of its quorum; without any of these a node is a cluster of its own.
+OTHERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+#: What such a node has if nobody says otherwise: Kafka's three replicas would never be in sync,
+#: and its first group or transaction would wait for them.
+ALONE: Final = {
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+
 #: Keys that begin so are handed on to something else, and so are not ours to know.
 HANDED_ON: Final = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
 
@@ -53,7 +63,9 @@ class Loaded(NamedTuple):
 def load(static: Mapping[str, str]) -> Loaded:
     """Check the settings of a file (and of the command line over it), alone and together."""
     require_one_id(static)
-    settings = BrokerSettings({key: value.strip() for key, value in static.items()})
+    given = {key: value.strip() for key, value in static.items()}
+    is_alone = not any(given.get(each) for each in OTHERS)
+    settings = BrokerSettings({**ALONE, **given} if is_alone else given)
     require_single_node(settings)
     require_sound(settings)
     return Loaded(settings, read_listeners(settings), tuple(notes_on(static)))
@@ -141,6 +153,8 @@ def require_sound(settings: BrokerSettings) -> None:
     connection_limits(settings)
 
 
+CODECS: Final = range(5)
+
 Rule = tuple[Callable[[BrokerSettings], bool], str]
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -182,6 +196,10 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
         "broker.heartbeat.interval.ms must be less than or equal to half of the "
         "broker.session.timeout.ms",
+    ),
+    (
+        lambda its: its.number("offsets.topic.compression.codec") not in CODECS,
+        "Unknown compression type id for offsets.topic.compression.codec: it must be 0 to 4",
     ),
     (
         lambda its: (
