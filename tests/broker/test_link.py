@@ -174,3 +174,23 @@ def test_a_vanished_peer_closes_the_link_once():
             link.close()
 
     asyncio.run(run())
+
+
+def test_a_link_that_hangs_up_is_read_to_its_end_and_closed_with_the_peer():
+    """What the peer has not read yet would be lost if bytes of its own were left unread."""
+
+    async def run():
+        async with linked() as (link, owner, theirs):
+            link.pause_reading()
+            theirs.send(b"never read")
+            link.send([b"answer"])
+            link.hang_up()
+            assert await read_all(theirs, 6) == b"answer"
+            assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""
+            theirs.send(b"nor this")
+            assert not owner.closed.done()
+            theirs.close()
+            assert await owner.closed is None
+            assert owner.received == b""
+
+    asyncio.run(run())

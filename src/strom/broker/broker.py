@@ -418,7 +418,8 @@ class Broker:
                     waiter.expire()
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
             if all(each.is_idle for each in server.connections):
-                return
+                break
+        await server.hang_up()
 
     async def _close(self, parts: Parts, housekeeping: Housekeeping, storage: Storage) -> None:
         """Make everything durable, and say so."""

@@ -62,6 +62,7 @@ class Link:
     __slots__ = (
         "_closed",
         "_fd",
+        "_hung_up",
         "_loop",
         "_owner",
         "_queue",
@@ -89,7 +90,7 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._start_task = start_task
         self._queue: deque[memoryview | Slice] = deque()
-        self._reading = self._writing = self._warming = self._closed = False
+        self._reading = self._writing = self._warming = self._closed = self._hung_up = False
         #: How much of the first slice is known to be in memory.
         self._resident_bytes = 0
         self.zero_copy = zero_copy
@@ -124,6 +125,22 @@ class Link:
         if not self._writing and not self._warming:
             self._on_writable()
 
+    def hang_up(self) -> None:
+        """Say that nothing more is sent, and drop what comes until the peer closes as well.
+
+        To close a socket with unread bytes in it resets the connection, and takes from the peer
+        what it was sent and has not read yet.
+        """
+        if self._closed or self._hung_up:
+            return
+        self._hung_up = True
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            self.close(error)
+            return
+        self.resume_reading()
+
     def close(self, error: Exception | None = None) -> None:
         """Close the socket and drop what is unsent."""
         if self._closed:
@@ -138,16 +155,19 @@ class Link:
 
     def _on_readable(self) -> None:
         try:
-            count = self._socket.recv_into(self._owner.receive_buffer())
+            if self._hung_up:
+                count = len(self._socket.recv(COPY_BYTES_MAX))
+            else:
+                count = self._socket.recv_into(self._owner.receive_buffer())
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self.close(error)
             return
-        if count:
-            self._owner.on_received(count)
-        else:
+        if not count:
             self.close()
+        elif not self._hung_up:
+            self._owner.on_received(count)
 
     def _send_now(self, data: bytes) -> None:
         """Send one piece, by far the most frequent answer, with one call and no queue."""

@@ -31,6 +31,8 @@ log = logging.getLogger("strom.network")
 ACCEPTS_AT_ONCE = 64
 #: Out of file descriptors: how long to leave the queue of newcomers alone.
 ACCEPT_PAUSE_SECONDS = 0.1
+#: How long a stop waits for clients to read their answers and to close.
+HANG_UP_SECONDS_MAX = 0.5
 #: Hosts that mean every address of both families, as they do for Java.
 EVERY_ADDRESS = ("", "::")
 #: How an IPv4 address looks on a socket that takes both families.
@@ -109,6 +111,8 @@ class Server:
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.connections: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
+        #: Set when a connection is gone.
+        self._has_left = asyncio.Event()
         self.now_ms = parts.host.now_ms
 
     @property
@@ -137,6 +141,17 @@ class Server:
         for connection in self.connections:
             connection.finish()
 
+    async def hang_up(self) -> None:
+        """Tell every client that no more answers come, and give it time to read those it got."""
+        for connection in list(self.connections):
+            if connection.link is not None:
+                connection.link.hang_up()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HANG_UP_SECONDS_MAX):
+                while self.connections:
+                    self._has_left.clear()
+                    await self._has_left.wait()
+
     def close(self) -> None:
         """Close the listeners and every connection."""
         self.finish()
@@ -149,6 +164,7 @@ class Server:
     def forget(self, connection: Connection, error: Exception | None) -> None:
         """Take notice that a connection is gone."""
         self.connections.discard(connection)
+        self._has_left.set()
         host = connection.address[0]
         self._by_address[host] -= 1
         if not self._by_address[host]:
