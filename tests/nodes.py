@@ -19,6 +19,12 @@ CONTROLLER_DISTANCE = 101
 
 #: The tests' records are years old, so that answers can be compared; no chore may find them so.
 NO_RETENTION = {"log.initial.task.delay.ms": 24 * 60 * 60 * 1000}
+#: More replicas of the coordinators' topics than one node cannot have.
+ONE_REPLICA = {
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+}
 
 
 def as_shipped():
@@ -44,6 +50,7 @@ class StromProcess:
             "listeners": f"PLAINTEXT://{self.bootstrap}",
             "log.dirs": self.directory,
             **NO_RETENTION,
+            **ONE_REPLICA,
         }
         self.config = self.root / "server.properties"
         self.root.mkdir(parents=True, exist_ok=True)

@@ -141,6 +141,7 @@ class Transactions(AnyHistory):
             return
         if reply is NoProducer.ABORTING:
             assert known.open is not None
+            assert expected is None or known.owner == client, "a zombie aborted its successor's"
             known.ending, known.open = (known.open, False), None
             return
         assert known.open is None and known.ending is None
@@ -221,7 +222,7 @@ class Transactions(AnyHistory):
             return
         number, committed = known.ending
         assert prepared.committed is committed
-        self.decide(lambda: self.machine.complete(name, prepared.producer, now_ms=self.now_ms))
+        self.decide(lambda: self.machine.complete(name, prepared.producer, self.now_ms))
         assert self.machine.transactions[name].partitions == frozenset()
         known.outcomes[number], known.ending = committed, None
 
@@ -230,7 +231,7 @@ class Transactions(AnyHistory):
         held = self.held.get((name, client), Producer(7, 0))
         known = self.machine.prepared.get(name)
         if known is None or known.producer != held:
-            decision = self.machine.complete(name, held, now_ms=self.now_ms)
+            decision = self.machine.complete(name, held, self.now_ms)
             assert decision.records == ()
 
     @rule(passed_ms=st.sampled_from([1, TIMEOUT_MS, EXPIRATION_MS]))

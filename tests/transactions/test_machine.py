@@ -78,7 +78,7 @@ class Table:
 
     def complete(self, name="t"):
         known = self.machine.prepared[name]
-        self.do(self.machine.complete(name, known.producer, now_ms=self.now_ms))
+        self.do(self.machine.complete(name, known.producer, self.now_ms))
 
     def put(self, state, epoch=5, **other):
         """Have a transaction in a state, however it came there."""
@@ -353,6 +353,16 @@ def test_every_end_of_version_1_is_answered_as_the_table_says(state, commit, exp
             table.end(Producer(producer.id, epoch), commit)
 
 
+@pytest.mark.parametrize("state", VERSION_2)
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_of_an_epoch_further_back_is_fenced_in_every_state(state, commit):
+    table = Table()
+    current = table.put(state)
+    for epoch in (current.epoch - 2, current.epoch + 1):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.end(Producer(current.id, epoch), commit)
+
+
 def test_a_late_end_touches_no_later_transaction(table):
     first = table.init()
     table.add(first, A)
@@ -397,6 +407,7 @@ def test_txn_12_what_was_prepared_is_there_after_a_restart(table):
     before = table.machine.prepared
     table.restart()
     assert table.machine.prepared == before
+    assert table.machine.on_loaded(0).reply == ("t",)
     assert before["t"].partitions == {A, B}
     table.complete()
     assert table.state() is State.COMPLETE_COMMIT
@@ -406,10 +417,10 @@ def test_txn_12_what_was_prepared_is_there_after_a_restart(table):
 def test_only_what_was_prepared_is_completed(table):
     producer = table.init()
     table.add(producer, A)
-    assert table.machine.complete("t", producer, now_ms=0) == Decision((), None)
+    assert table.machine.complete("t", producer, 0) == Decision((), None)
     table.end(producer)
-    assert table.machine.complete("t", producer, now_ms=0) == Decision((), None)
-    assert table.machine.complete("unknown", producer, now_ms=0) == Decision((), None)
+    assert table.machine.complete("t", producer, 0) == Decision((), None)
+    assert table.machine.complete("unknown", producer, 0) == Decision((), None)
 
 
 # By the clock.
@@ -424,6 +435,7 @@ def test_txn_12_what_takes_too_long_is_aborted_and_its_producer_fenced(table):
     decision = table.machine.on_timer(TIME_OUT, table.now_ms)
     table.do(decision)
     assert decision.timers == ((TIME_OUT, table.now_ms + RULES.time_out_interval_ms),)
+    assert decision.reply == ("t",)
     assert table.state() is State.PREPARE_ABORT
     with refused(ErrorCode.PRODUCER_FENCED):
         table.add(producer, A)

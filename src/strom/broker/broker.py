@@ -32,7 +32,8 @@ from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
 from strom.broker.http import HttpServer, bind_http
-from strom.broker.internal_topics import group_coordinators, transaction_coordinators
+from strom.broker.internal_topics import coordinators
+from strom.broker.markers import Markers
 from strom.broker.metrics import Metrics
 from strom.broker.moves import Moves
 from strom.broker.producer_ids import Block, ProducerIds
@@ -63,6 +64,7 @@ DRAIN_SECONDS_MAX = 5.0
 DRAIN_CHECK_SECONDS = 0.01
 PLAINTEXT = 0
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+SESSION_SLOTS = "max.incremental.fetch.session.cache.slots"
 #: Hosts that stand for every address of this machine.
 WILDCARDS = ("", "0.0.0.0", "::")
 
@@ -187,6 +189,7 @@ class Broker:
         )
         runtime: Runtime[Record] = Runtime(controller, quorum)
         around = Around(self._node_id, host, replicas, flushing, self.start_task)
+        groups, transactions = coordinators(around, settings)
         reports = self._reports = Reports(self._node_id, replicas, controller, runtime)
         parts: Parts = Parts(
             node_id=self._node_id,
@@ -201,13 +204,12 @@ class Broker:
             quorum=quorum,
             publisher=Publisher(quorum, rules),
             producer_ids=ProducerIds(self._take_producer_ids),
-            fetch_sessions=FetchSessions(
-                host.rng, settings.number("max.incremental.fetch.session.cache.slots")
-            ),
+            fetch_sessions=FetchSessions(host.rng, settings.number(SESSION_SLOTS)),
             metrics=Metrics(),
             telemetry=Telemetry(),
-            groups=group_coordinators(around, settings),
-            transactions=transaction_coordinators(around, settings),
+            groups=groups,
+            transactions=transactions,
+            markers=Markers(around, groups, transactions, lambda: parts.image),
             moves=Moves(
                 host,
                 replicas,
@@ -294,8 +296,8 @@ class Broker:
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
         await parts.replicas.load(parts.image, parts.settings)
-        for coordinators in (parts.groups, parts.transactions):
-            await coordinators.follow(parts.image, parts.settings)
+        await parts.groups.follow(parts.image, parts.settings)
+        await parts.transactions.follow(parts.image, parts.settings)
         self._start_vital(parts.publisher.run(parts))
         await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
         await parts.publisher.wait_published()

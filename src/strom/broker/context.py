@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from strom.broker.coordination import Coordinators
     from strom.broker.flushing import Flushing
     from strom.broker.host import Host
+    from strom.broker.markers import Markers
     from strom.broker.metrics import Metrics
     from strom.broker.moves import Moves
     from strom.broker.producer_ids import ProducerIds
@@ -77,6 +78,7 @@ class Parts:
     telemetry: Telemetry
     groups: Coordinators[GroupMachine]
     transactions: Coordinators[TransactionMachine]
+    markers: Markers
     #: Key, lowest and highest version of every API served.
     api_versions: tuple[tuple[int, int, int], ...] = ()
     #: By listener name: what this broker tells its clients to connect to.

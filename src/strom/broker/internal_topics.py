@@ -19,6 +19,13 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 
 
+def coordinators(
+    around: Surroundings, settings: BrokerSettings
+) -> tuple[Coordinators[GroupMachine], Coordinators[TransactionMachine]]:
+    """Return the coordinators of groups and of transactions."""
+    return group_coordinators(around, settings), transaction_coordinators(around, settings)
+
+
 def group_coordinators(
     around: Surroundings, settings: BrokerSettings
 ) -> Coordinators[GroupMachine]:

@@ -137,6 +137,11 @@ class Producers:
         """Return the producer of this id, if the log has anything of it."""
         return self._by_id.get(producer_id)
 
+    def has_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has a transaction open here, in this epoch."""
+        known = self._by_id.get(producer_id)
+        return known is not None and known.epoch == epoch and known.transaction_start >= 0
+
     def restore(self, producer_id: int, producer: Producer) -> None:
         """Take a producer over from a snapshot."""
         self._by_id[producer_id] = producer
@@ -265,18 +270,23 @@ class Producers:
         self._unreplicated.append((first_offset, offset))
         if marker.type is not ControlType.ABORT:
             return None
-        stable = min(self._open.values(), default=offset + 1)
+        stable = next(iter(self._open.values()), offset + 1)
         return AbortedTransaction(producer_id, first_offset, offset, stable)
 
     # What follows from it.
 
-    def last_stable_offset(self, high_watermark: int) -> int:
-        """Return up to where every transaction is decided, and the decision committed."""
+    def settle(self, high_watermark: int) -> None:
+        """Forget the ends that are committed; where nobody reads, nobody else would."""
         if self._unreplicated:
             self._unreplicated = [each for each in self._unreplicated if each[1] >= high_watermark]
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Return up to where every transaction is decided, and the decision committed."""
+        self.settle(high_watermark)
         if not self._open and not self._unreplicated:
             return high_watermark
-        first = min(self._open.values(), default=high_watermark)
+        # The one that began first is the first.
+        first = next(iter(self._open.values()), high_watermark)
         for start, _ in self._unreplicated:
             first = min(first, start)
         return min(first, high_watermark)

@@ -163,7 +163,10 @@ class SegmentedLog:
     def last_stable_offset(self, high_watermark: int) -> int:
         """Return up to where every transaction is decided, and the decision committed."""
         producers = self.producers
-        return high_watermark if producers is None else producers.last_stable_offset(high_watermark)
+        if producers is None:
+            return high_watermark
+        # A transaction may have begun with records that were deleted since.
+        return max(producers.last_stable_offset(high_watermark), self.start_offset)
 
     # Rolling.
 

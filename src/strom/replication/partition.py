@@ -163,6 +163,8 @@ class Partition:
         )
         if progress.on_append(log.end_offset) and self._watchers is not None:
             self._tell_growth(len(batch))
+        if log.producers is not None:
+            log.producers.settle(progress.high_watermark)
         return appended
 
     def _leading(self, *, all_in_sync: bool) -> Progress:

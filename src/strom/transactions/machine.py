@@ -6,7 +6,7 @@ is one assignment, and compacting the log by transactional id loses nothing.
 
 A transaction whose outcome is fixed is in `prepared` until its markers are written, whether it
 came there by a request, by its time-out or from the log at a start. Whoever runs the machine
-writes the markers and then asks to `complete` it.
+writes the markers and then asks to `complete` it; what happens by itself replies with the names.
 
 Soft state is the epoch that each producer had before its newest one: what a repeated request is
 recognised by. Kafka's log has no place for it either.
@@ -171,8 +171,8 @@ class TransactionMachine:
         return self._changed(changed.successor if raises else NOBODY, (known, changed))
 
     def complete(
-        self, transactional_id: str, producer: Producer, *, now_ms: int
-    ) -> Decision[KeyValue, None]:
+        self, transactional_id: str, producer: Producer, now_ms: int
+    ) -> Decision[KeyValue, object]:
         """Close the transaction that this producer had prepared: every marker is written."""
         known = self.prepared.get(transactional_id)
         if known is None or known.producer != producer:
@@ -180,24 +180,24 @@ class TransactionMachine:
         return Decision((record_of(completed(known, now_ms), self.rules.version),), None)
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Decision[KeyValue, object]:
-        """Abort what takes too long; forget what is not used."""
+        """Abort what takes too long, and tell which; forget what is not used."""
         return self._time_out(now_ms) if key == TIME_OUT else self._expire(now_ms)
 
     def on_loaded(self, now_ms: int) -> Decision[KeyValue, object]:
-        """Begin to look at the clock now and then; what is `prepared` is there to be finished."""
+        """Begin to look at the clock now and then; tell which transactions are to be finished."""
         rules = self.rules
         timers = (
             (TIME_OUT, now_ms + rules.time_out_interval_ms),
             (EXPIRE, now_ms + rules.expire_interval_ms),
         )
-        return Decision((), None, timers=timers)
+        return Decision((), tuple(sorted(self.prepared)), timers=timers)
 
     def _time_out(self, now_ms: int) -> Decision[KeyValue, object]:
         overdue = [each for each in self._ongoing.values() if is_overdue(each, now_ms)]
         ended = sorted(overdue, key=_name)[:ENDED_MAX]
         again_ms = now_ms if len(overdue) > ENDED_MAX else now_ms + self.rules.time_out_interval_ms
         return self._changed(
-            None,
+            tuple(each.transactional_id for each in ended),
             *((each, self._fenced(each, now_ms)) for each in ended),
             timers=((TIME_OUT, again_ms),),
         )
@@ -211,7 +211,7 @@ class TransactionMachine:
         gone = gone[:EXPIRED_MAX]
         return Decision(
             tuple(KeyValue(TransactionLogKey(transactional_id=each), None) for each in gone),
-            None,
+            (),
             timers=((EXPIRE, again_ms),),
             soft=tuple((each, None) for each in gone),
         )
@@ -221,7 +221,7 @@ class TransactionMachine:
 
     def _changed(
         self,
-        reply: Producer | NoProducer | None,
+        reply: Producer | NoProducer | tuple[str, ...],
         *changes: tuple[Transaction, Transaction],
         timers: tuple[tuple[TimerKey, int | None], ...] = (),
     ) -> Decision[KeyValue, Any]:

@@ -1,25 +1,35 @@
-"""InitProducerId (key 22): an id for an idempotent producer.
+"""InitProducerId (key 22): an id and an epoch for a producer.
 
 Behaviour:
 - A producer without a transactional id gets a new id at epoch 0. One that brings its id and
   epoch along (KIP-360, after it lost track of its sequences) gets a new id as well.
-- With a transactional id the answer is COORDINATOR_NOT_AVAILABLE: there are no transactions.
+- With a transactional id its coordinator answers: the same id with a higher epoch, which fences
+  off whoever had it before. If that one left a transaction open, it is aborted first, and the
+  newcomer hears CONCURRENT_TRANSACTIONS and comes again.
+- A time-out above `transaction.max.timeout.ms` is INVALID_TRANSACTION_TIMEOUT.
 
 Versions:
-- v3 lets a producer bring its id and epoch along.
+- v3 lets a producer bring its id and epoch along; up to v3 a fenced one hears
+  INVALID_PRODUCER_EPOCH, from v4 on PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
+from strom.broker.transacting import Given, shard_of, with_producer_id
 from strom.records.batch import NO_PRODUCER_ID
+from strom.transactions.beginning import NoProducer
+from strom.transactions.transaction import NOBODY, Producer
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from kio.schema.init_producer_id.v5 import request as asked
     from kio.schema.init_producer_id.v5 import response as answer
 else:
@@ -29,35 +39,65 @@ KEY = 22
 VERSIONS = range(6)
 
 NO_EPOCH = -1
+KNOWS_FENCED_FROM = 4
+MILLISECOND = timedelta(milliseconds=1)
 
 
 async def handle(
     request: asked.InitProducerIdRequest, context: Context
 ) -> answer.InitProducerIdResponse:
-    """Give out the next producer id."""
-    if request.transactional_id == "":
-        return refusal(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    """Give out a producer."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
-        return refusal(ErrorCode.INVALID_REQUEST)
+        return response(NOBODY, ErrorCode.INVALID_REQUEST)
     try:
-        producer_id = await context.parts.producer_ids.next_id()
+        if request.transactional_id is None:
+            producer = Producer(await context.parts.producer_ids.next_id(), 0)
+        else:
+            producer = await transactional(request, request.transactional_id, context)
     except KafkaError as error:
-        return refusal(error.code)
-    return answer.InitProducerIdResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.NONE,
-        producer_id=producer_id,
-        producer_epoch=0,
-    )
+        return response(NOBODY, known_code(error.code, context.version))
+    return response(producer, ErrorCode.NONE)
 
 
-def refusal(code: ErrorCode) -> answer.InitProducerIdResponse:
-    """Say why there is no id."""
+async def transactional(
+    request: asked.InitProducerIdRequest, transactional_id: str, context: Context
+) -> Producer:
+    """Have the coordinator give the transactional id to who asks."""
+    expected = None
+    if request.producer_id != NO_PRODUCER_ID:
+        expected = Producer(request.producer_id, request.producer_epoch)
+    timeout_ms = request.transaction_timeout // MILLISECOND
+    shard = shard_of(transactional_id, context)
+
+    def decide(spare_id: int | None) -> Given | Coroutine[Any, Any, Given]:
+        reply: Given | Coroutine[Any, Any, Given] = shard.run(
+            shard.machine.init_producer_id,
+            transactional_id,
+            timeout_ms,
+            expected,
+            spare_id,
+            now_ms=context.now_ms,
+        )
+        return context.parts.markers.ended(shard, transactional_id, reply)
+
+    producer = await with_producer_id(decide, context)
+    if isinstance(producer, NoProducer):
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    return producer
+
+
+def known_code(code: ErrorCode, version: int) -> ErrorCode:
+    """Return the code as clients of the version know it."""
+    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def response(producer: Producer, code: ErrorCode) -> answer.InitProducerIdResponse:
+    """Tell the producer, or why there is none."""
     return answer.InitProducerIdResponse(
         throttle_time=NO_THROTTLE,
         error_code=code,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=NO_EPOCH,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
     )

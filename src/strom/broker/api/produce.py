@@ -8,7 +8,9 @@ Behaviour:
 - acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
   they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
 - A topic that sets `flush.messages` gets its answers after the fsync, whatever the acks.
-- A batch of a transaction is refused: there is no coordinator that could have begun one.
+- Before the first batch of a transaction in a partition its coordinator is asked (`transacting`);
+  if it cannot say at once, the append phase waits for it. Later batches are taken because the log
+  has the transaction open. One without a transactional id is refused.
 
 Versions:
 - v3 is the first with record batches; ApiVersions claims v0 nevertheless, see there.
@@ -29,8 +31,9 @@ from strom.broker.preparing import (
     prepare,
     with_own_records,
 )
+from strom.broker.transacting import Refused, join
 from strom.log.log import Appended
-from strom.records.batch import TRANSACTIONAL_FLAG, Header
+from strom.records.batch import TRANSACTIONAL_FLAG
 from strom.records.validate import InvalidRecords, check_field
 from strom.replication.partition import Partition
 from strom.wire.codec import ProduceResponse
@@ -70,7 +73,63 @@ def handle(
     if any(must_prepare(topic, context) for topic in request.topics):
         # The frame's buffer is used again as soon as this returns.
         return Ordered(prepare_and_append(with_own_records(request), context))
+    if request.transactional_id is not None:
+        return join_and_append(request, context)
     return append_all(request, context)
+
+
+def join_and_append(
+    request: ProduceRequest, context: Context
+) -> Reply | Coroutine[None, None, Reply] | Ordered:
+    """Append what its transaction's coordinator lets in."""
+    refused = join(request, context)
+    if isinstance(refused, Coroutine):
+        return Ordered(append_joined(with_own_records(request), context, refused))
+    return append_all_but(request, context, refused)
+
+
+async def append_joined(
+    request: ProduceRequest, context: Context, coming: Coroutine[None, None, Refused]
+) -> Reply:
+    """Append what is let in, once that is known."""
+    refused = await coming
+    # No await from here to the append: what was let in may end with the next one.
+    reply = append_all_but(request, context, refused)
+    return await reply if isinstance(reply, Coroutine) else reply
+
+
+def append_all_but(
+    request: ProduceRequest,
+    context: Context,
+    refused: Refused,
+    known: Known = NOTHING_KNOWN,
+) -> Reply | Coroutine[None, None, Reply]:
+    """Append all batches but some that are refused."""
+    if not refused:
+        return append_all(request, context, known)
+    reply = append_all(without(request, refused, context), context, known)
+    if isinstance(reply, Coroutine):
+        return answer_all_but(reply, refused)
+    return reply if reply is None else with_failed(reply, refused)
+
+
+async def answer_all_but(reply: Coroutine[None, None, Reply], refused: Refused) -> Reply:
+    """Tell why some were refused, once the others are answered."""
+    answered = await reply
+    return answered if answered is None else with_failed(answered, refused)
+
+
+def without(request: ProduceRequest, refused: Refused, context: Context) -> ProduceRequest:
+    """Leave out the records that are refused: without them nothing is appended."""
+    topics = []
+    for topic in request.topics:
+        name = name_of(topic, context) or ""
+        partitions = [
+            each._replace(records=None) if (name, each.partition_index) in refused else each
+            for each in topic.partitions
+        ]
+        topics.append(topic._replace(partitions=partitions))
+    return request._replace(topics=topics)
 
 
 def append_all(
@@ -109,7 +168,7 @@ def append_topic(
         partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
         return ProduceTopicResponse(None, topic.topic_id, partitions)
     partitions = [
-        append(name, each, request.acks, context, receipts, known) for each in topic.partitions
+        append(name, each, request, context, receipts, known) for each in topic.partitions
     ]
     return ProduceTopicResponse(name, topic.topic_id, partitions)
 
@@ -117,7 +176,7 @@ def append_topic(
 def append(
     topic: str,
     batch: ProducePartition,
-    acks: int,
+    request: ProduceRequest,
     context: Context,
     receipts: list[Receipt],
     known: Known,
@@ -128,13 +187,14 @@ def append(
     try:
         partition = context.parts.replicas.leader_of(topic, index)
         header = check_field(records, context.header.version)
-        refuse_transaction(header)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            require_transactional_id(request)
         assert records is not None
         appended = partition.append(
             records,
             header,
             context.parts.host.now_ms(),
-            all_in_sync=acks == ACKS_ALL,
+            all_in_sync=request.acks == ACKS_ALL,
             facts=known.get((topic, index)),
         )
     except KafkaError as error:
@@ -161,17 +221,19 @@ def check_disk(topic: str, index: int, context: Context) -> None:
         context.replicas.check(partition)
 
 
-def refuse_transaction(header: Header) -> None:
-    """Refuse a batch that claims to be of a transaction."""
-    if header.attributes & TRANSACTIONAL_FLAG:
+def require_transactional_id(request: ProduceRequest) -> None:
+    """Refuse a batch of a transaction that nobody's is."""
+    if request.transactional_id is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def refusal(
     topic: str, index: int, error: KafkaError, context: Context
 ) -> ProducePartitionResponse:
-    """Say why a batch was refused, and where to go instead if this broker does not lead."""
-    record_errors = error.record_errors if isinstance(error, InvalidRecords) else ()
+    """Say why a batch was refused, and where to go instead if this broker does not lead.
+
+    As in Kafka there are words only for what is wrong with records.
+    """
     leader = None
     if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         known = context.image.partition(topic, index)
@@ -179,8 +241,8 @@ def refusal(
     return ProducePartitionResponse(
         index,
         error.code,
-        record_errors=record_errors,
-        error_message=error.message,
+        record_errors=error.record_errors if isinstance(error, InvalidRecords) else (),
+        error_message=error.message if isinstance(error, InvalidRecords) else None,
         current_leader=leader,
     )
 
@@ -263,7 +325,9 @@ def with_failed(
 async def prepare_and_append(request: ProduceRequest, context: Context) -> Reply:
     """Do off the loop what takes long with some batches, then append them all."""
     prepared = await prepare(request, context)
-    reply = append_all(prepared.request, context, prepared.known)
-    answered = await reply if asyncio.iscoroutine(reply) else reply
     refused = prepared.refused
-    return with_failed(answered, refused) if answered is not None and refused else answered
+    if request.transactional_id is not None:
+        joined = join(prepared.request, context)
+        refused = refused | (await joined if isinstance(joined, Coroutine) else joined)
+    reply = append_all_but(prepared.request, context, refused, prepared.known)
+    return await reply if isinstance(reply, Coroutine) else reply

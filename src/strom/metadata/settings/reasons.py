@@ -27,7 +27,9 @@ STARTUP: Final = "a start either succeeds or ends with an error; nothing waits"
 GROUPS: Final = "consumer groups are not coordinated: clients assign partitions themselves"
 STREAMS: Final = "streams groups are not coordinated"
 SHARE: Final = "share groups are not coordinated"
-TRANSACTIONS: Final = "transactional producers are refused; idempotent ones are served"
+TWO_PHASES: Final = (
+    "it is asked for with InitProducerId v6 (KIP-939), which Kafka 4.3 serves to nobody either"
+)
 TLS: Final = "listeners are PLAINTEXT only"
 JAVA_TLS: Final = "it configures Java's TLS; Strom uses OpenSSL"
 ACLS: Final = "every client may do everything"

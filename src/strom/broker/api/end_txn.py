@@ -1,0 +1,107 @@
+"""EndTxn (key 26): commit or abort a transaction.
+
+Behaviour:
+- The answer comes when the outcome is in the coordinator's log: from then on nothing changes it.
+  Where this broker leads all partitions of the transaction, their markers are written as well.
+- Asked again, a producer hears the outcome again; another outcome is INVALID_TXN_STATE. What the
+  answers are in each state is told at the head of `transactions/ending.py`.
+
+Versions:
+- v2 is the first whose clients know PRODUCER_FENCED; to older ones it is INVALID_PRODUCER_EPOCH.
+- v5 raises the producer's epoch with every end, and hands it back (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.answers import NO_THROTTLE
+from strom.broker.context import Context
+from strom.broker.transacting import (
+    BY_LEADER,
+    BY_REQUEST,
+    Decide,
+    Given,
+    result_of,
+    shard_of,
+    with_producer_id,
+)
+from strom.transactions.beginning import NoProducer
+from strom.transactions.transaction import NOBODY, Producer
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from kio.schema.end_txn.v5 import request as asked
+    from kio.schema.end_txn.v5 import response as answer
+else:
+    answer = lazy("kio.schema.end_txn.v5.response")
+
+KEY = 26
+VERSIONS = range(6)
+
+KNOWS_FENCED_FROM = 2
+RAISES_EPOCH_FROM = 5
+
+
+def handle(
+    request: asked.EndTxnRequest, context: Context
+) -> answer.EndTxnResponse | Coroutine[Any, Any, answer.EndTxnResponse]:
+    """Fix the transaction's outcome."""
+    name = request.transactional_id
+    producer = Producer(request.producer_id, request.producer_epoch)
+    version = BY_LEADER if context.version >= RAISES_EPOCH_FROM else BY_REQUEST
+
+    def decide(spare_id: int | None) -> Given | Coroutine[Any, Any, Given]:
+        shard = shard_of(name, context)
+        reply: Given | Coroutine[Any, Any, Given] = shard.run(
+            shard.machine.end,
+            name,
+            producer,
+            commit=request.committed,
+            version=version,
+            spare_id=spare_id,
+            now_ms=context.now_ms,
+        )
+        return context.parts.markers.ended(shard, name, reply)
+
+    try:
+        given = decide(None)
+    except KafkaError as error:
+        return response(NOBODY, known_code(error.code, context.version))
+    if isinstance(given, Producer):
+        return response(given, ErrorCode.NONE)
+    return answer_later(given, decide, context)
+
+
+async def answer_later(
+    given: NoProducer | Coroutine[Any, Any, Given], decide: Decide, context: Context
+) -> answer.EndTxnResponse:
+    """Answer once the outcome is committed, or once there is an id for the producer to go on."""
+    try:
+        found = await result_of(given)
+        if found is NoProducer.NEEDS_ID:
+            found = await with_producer_id(decide, context)
+    except KafkaError as error:
+        return response(NOBODY, known_code(error.code, context.version))
+    assert isinstance(found, Producer)
+    return response(found, ErrorCode.NONE)
+
+
+def known_code(code: ErrorCode, version: int) -> ErrorCode:
+    """Return the code as clients of the version know it."""
+    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def response(producer: Producer, code: ErrorCode) -> answer.EndTxnResponse:
+    """Tell the producer as it goes on, or why not."""
+    return answer.EndTxnResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=code,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+    )

@@ -1,0 +1,88 @@
+"""WriteTxnMarkers (key 27): write the ends of transactions into partitions this broker leads.
+
+Behaviour:
+- Coordinators on other brokers send it, and admins who abort a transaction that hangs: one that a
+  partition has open and no coordinator knows of. Each partition has a code of its own.
+- A marker of an earlier epoch than the partition has seen of the producer, or of an earlier
+  coordinator, is refused.
+- The answer comes when the markers are committed.
+
+Versions:
+- v2 tells the version of transactions: from 2 on the epoch must be higher than that of what the
+  marker ends, so that one that comes late ends nothing (KIP-890, KIP-1228).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
+
+from strom.broker.context import Context
+from strom.broker.markers import Marker
+from strom.records.record import Producer
+from strom.transactions.transaction import TopicPartition
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.write_txn_markers.v2 import request as asked
+    from kio.schema.write_txn_markers.v2 import response as answer
+else:
+    answer = lazy("kio.schema.write_txn_markers.v2.response")
+
+KEY = 27
+VERSIONS = range(1, 3)
+
+#: A coordinator of groups that cannot take a marker is to its sender a partition without leader.
+NOT_HERE = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+async def handle(
+    request: asked.WriteTxnMarkersRequest, context: Context
+) -> answer.WriteTxnMarkersResponse:
+    """Write every marker into its partitions."""
+    return answer.WriteTxnMarkersResponse(
+        markers=tuple([await result(each, context) for each in request.markers])
+    )
+
+
+async def result(
+    wanted: asked.WritableTxnMarker, context: Context
+) -> answer.WritableTxnMarkerResult:
+    """Write one marker into its partitions."""
+    marker = Marker(
+        Producer(wanted.producer_id, wanted.producer_epoch),
+        wanted.coordinator_epoch,
+        wanted.transaction_result,
+        wanted.transaction_version,
+    )
+    topics = []
+    for topic in wanted.topics:
+        partitions = [
+            answer.WritableTxnMarkerPartitionResult(
+                partition_index=index, error_code=await write((topic.name, index), marker, context)
+            )
+            for index in topic.partition_indexes
+        ]
+        topics.append(
+            answer.WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(partitions))
+        )
+    return answer.WritableTxnMarkerResult(producer_id=wanted.producer_id, topics=tuple(topics))
+
+
+async def write(place: TopicPartition, marker: Marker, context: Context) -> ErrorCode:
+    """Write a marker into one partition."""
+    if marker.producer.id < 0 or marker.producer.epoch < 0:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    try:
+        coming = context.parts.markers.write(place, marker)
+        if isinstance(coming, Coroutine):
+            await coming
+    except KafkaError as error:
+        is_away = error.code in NOT_HERE
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_away else error.code
+    return ErrorCode.NONE

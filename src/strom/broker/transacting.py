@@ -1,0 +1,265 @@
+"""Takes a request to the coordinator of its transaction: what several handlers share.
+
+- A new producer id is asked for only when the coordinator needs one, and then the decision is made
+  again with it.
+- A leader that gets the first batch of a transaction asks the coordinator before it appends it:
+  whether the partition is in (version 1), or to take it in (version 2). It asks once for all
+  partitions of a request; whatever follows in the same transaction is known by the log itself.
+  What has to be waited for is waited for before anything is appended. A transaction that ends
+  meanwhile makes the answer worthless, which the marker on its way tells (`markers`).
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from struct import Struct
+from typing import Any, NamedTuple
+
+from strom.broker.context import Context
+from strom.broker.coordination import Shard, java_hash
+from strom.broker.internal_topics import OFFSETS_TOPIC
+from strom.records.batch import HEADER_SIZE, TRANSACTIONAL_FLAG
+from strom.transactions.beginning import NoProducer
+from strom.transactions.machine import TransactionMachine
+from strom.transactions.transaction import Producer, TopicPartition
+from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.produce import ProduceRequest
+
+#: The transaction's versions, as the coordinator knows them.
+BY_REQUEST, BY_LEADER = 0, 2
+#: From these on a leader adds the partition itself; from those the client knows "abortable".
+PRODUCE_ADDS_FROM, OFFSETS_ADD_FROM = 12, 5
+PRODUCE_ABORTABLE_FROM, OFFSETS_ABORTABLE_FROM = 11, 4
+
+VERIFICATION = "transaction.partition.verification.enable"
+BACKOFF = "add.partitions.to.txn.retry.backoff.ms"
+BACKOFF_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
+
+#: Where a batch says whose it is: attributes, then producer id, epoch and first sequence.
+_ATTRIBUTES_AT = 21
+_ATTRIBUTES = Struct(">h")
+_PRODUCER_AT = 43
+_PRODUCER = Struct(">qhi")
+
+#: Retriable errors that old clients would not retry; as Kafka, this one is told instead.
+_UNREACHABLE = (
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+Given = Producer | NoProducer
+#: Decides with a spare producer id, or without.
+Decide = Callable[[int | None], Given | Coroutine[Any, Any, Given]]
+Refused = dict[TopicPartition, KafkaError]
+TransactionShard = Shard[TransactionMachine]
+
+
+def shard_of(transactional_id: str, context: Context) -> TransactionShard:
+    """Return the coordinator of the transactional id; refuse an empty one."""
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return context.parts.transactions.shard_for(transactional_id)
+
+
+async def with_producer_id(decide: Decide, context: Context) -> Given:
+    """Have the coordinator decide, with a new producer id if it needs one."""
+    found = await result_of(decide(None))
+    if found is NoProducer.NEEDS_ID:
+        found = await result_of(decide(await context.parts.producer_ids.next_id()))
+    return found
+
+
+async def result_of(reply: Given | Coroutine[Any, Any, Given]) -> Given:
+    """Return the reply, once it is there."""
+    return await reply if isinstance(reply, Coroutine) else reply
+
+
+class Joining(NamedTuple):
+    """A producer's first batches of a transaction in some partitions."""
+
+    transactional_id: str
+    producer: Producer
+    #: The first sequence number of the batch for each.
+    partitions: dict[TopicPartition, int]
+    #: Whether they are to be added, or must have been.
+    adds: bool
+    #: Whether the client knows that a transaction can be aborted and tried again.
+    knows_abortable: bool
+
+
+def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
+    """Have the coordinator say of each partition that it is in; return where it is not."""
+    assert request.transactional_id is not None
+    new = first_batches(request, context)
+    if not new:
+        return {}
+    producers = {producer for producer, _ in new.values()}
+    if len(producers) > 1:
+        return {each: KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING) for each in new}
+    version = context.version
+    joining = Joining(
+        request.transactional_id,
+        producers.pop(),
+        {place: sequence for place, (_, sequence) in new.items()},
+        version >= PRODUCE_ADDS_FROM,
+        version >= PRODUCE_ABORTABLE_FROM,
+    )
+    return take_in(joining, context)
+
+
+def first_batches(
+    request: ProduceRequest, context: Context
+) -> dict[TopicPartition, tuple[Producer, int]]:
+    """Return whose batches are of a transaction that their partition does not know of."""
+    new: dict[TopicPartition, tuple[Producer, int]] = {}
+    for topic in request.topics:
+        name = topic.name if topic.topic_id is None else context.topic_name(topic.topic_id)
+        for index, records in topic.partitions:
+            if name is None or records is None or len(records) < HEADER_SIZE:
+                continue
+            if not _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)[0] & TRANSACTIONAL_FLAG:
+                continue
+            partition = context.replicas.find(name, index)
+            if partition is None or not partition.is_leader:
+                continue
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            producers = partition.log.producers
+            if producers is None or not producers.has_open(producer_id, epoch):
+                new[name, index] = Producer(producer_id, epoch), sequence
+    return new
+
+
+def take_in(joining: Joining, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
+    """Ask the coordinator; return where it says no, or what will."""
+    if not joining.adds and not context.settings.flag(VERIFICATION):
+        return {}
+    try:
+        reply = ask(joining, context)
+    except KafkaError as error:
+        if joining.adds and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+            return keep_asking(joining, context)
+        return refuse_all(joining, error)
+    if isinstance(reply, Coroutine):
+        return take_in_later(joining, reply, context)
+    return judge(joining, reply, context)
+
+
+def ask(
+    joining: Joining, context: Context
+) -> dict[TopicPartition, ErrorCode] | Coroutine[Any, Any, Any] | None:
+    """Have the coordinator decide; the reply has a code for each, None stands for all is well."""
+    name, producer, partitions = joining.transactional_id, joining.producer, joining.partitions
+    shard = shard_of(name, context)
+    if joining.adds:
+        return shard.run(
+            shard.machine.add_partitions,
+            name,
+            producer,
+            frozenset(partitions),
+            version=BY_LEADER,
+            now_ms=context.now_ms,
+        )
+    return shard.run(shard.machine.verify_partitions, name, producer, list(partitions))
+
+
+async def keep_asking(joining: Joining, context: Context) -> Refused:
+    """Ask again for a while: the transaction before is about to be complete."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + context.settings.number(BACKOFF_MAX) / 1000
+    while True:
+        await asyncio.sleep(context.settings.number(BACKOFF) / 1000)
+        try:
+            reply = ask(joining, context)
+        except KafkaError as error:
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or loop.time() >= deadline:
+                return refuse_all(joining, error)
+            continue
+        if isinstance(reply, Coroutine):
+            return await take_in_later(joining, reply, context)
+        return judge(joining, reply, context)
+
+
+async def take_in_later(
+    joining: Joining, reply: Coroutine[Any, Any, Any], context: Context
+) -> Refused:
+    """Wait for the coordinator; what has ended meanwhile is no longer open."""
+    markers, producer_id = context.parts.markers, joining.producer.id
+    guards = {place: markers.guard(place, producer_id) for place in joining.partitions}
+    try:
+        refused = judge(joining, await reply, context)
+    except KafkaError as error:
+        refused = refuse_all(joining, error)
+    finally:
+        ended = [
+            place
+            for place, guard in guards.items()
+            if not markers.release(place, producer_id, guard)
+        ]
+    for place in ended:
+        refused.setdefault(
+            place,
+            KafkaError(
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
+            ),
+        )
+    return refused
+
+
+def judge(
+    joining: Joining, codes: dict[TopicPartition, ErrorCode] | None, context: Context
+) -> Refused:
+    """Say which batches cannot be appended."""
+    refused: Refused = {}
+    for place, sequence in joining.partitions.items():
+        code = ErrorCode.NONE if codes is None else codes[place]
+        if code is not ErrorCode.NONE:
+            refused[place] = translated(KafkaError(code), joining)
+        elif joining.adds and sequence > 0 and is_unknown(place, joining.producer, context):
+            # With version 2 a producer begins each transaction with an epoch of its own.
+            refused[place] = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    return refused
+
+
+def is_open(place: TopicPartition, producer: Producer, context: Context) -> bool:
+    """Whether the partition has a transaction of the producer open."""
+    partition = context.replicas.find(*place)
+    producers = None if partition is None else partition.log.producers
+    return producers is not None and producers.has_open(*producer)
+
+
+def is_unknown(place: TopicPartition, producer: Producer, context: Context) -> bool:
+    """Whether the partition has nothing of the producer."""
+    partition = context.replicas.find(*place)
+    producers = None if partition is None else partition.log.producers
+    return producers is None or producers.get(producer.id) is None
+
+
+def refuse_all(joining: Joining, error: KafkaError) -> Refused:
+    """Refuse all partitions for the same reason."""
+    return {place: translated(error, joining) for place in joining.partitions}
+
+
+def translated(error: KafkaError, joining: Joining) -> KafkaError:
+    """Return what the coordinator's refusal is to a producer, as its version knows it."""
+    code = error.code
+    if code is ErrorCode.PRODUCER_FENCED:
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not joining.knows_abortable:
+        return KafkaError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
+    is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not joining.adds
+    if is_busy or code in _UNREACHABLE:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {code.name}",
+        )
+    return KafkaError(code)
+
+
+def offsets_partition(group_id: str, context: Context) -> TopicPartition:
+    """Return the partition that holds the offsets of the group."""
+    topic = context.image.topics_by_name.get(OFFSETS_TOPIC)
+    if topic is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return OFFSETS_TOPIC, java_hash(group_id) % len(topic.partitions)
