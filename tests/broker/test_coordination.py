@@ -49,6 +49,8 @@ HERE, ELSEWHERE = 1, 2
         ("\U0001f600", 1772899),
         # The smallest number there is: it has no positive counterpart.
         ("polygenelubricants", 0),
+        # Below zero, where the sign goes and no bit of the rest changes.
+        ("abc-tx", 1424438321),
     ],
 )
 def test_keys_are_hashed_as_java_does(text, expected):
@@ -57,7 +59,16 @@ def test_keys_are_hashed_as_java_does(text, expected):
 
 def test_groups_are_where_apache_kafka_has_them():
     """As seen in the log directories of Apache Kafka 4.3.1."""
-    seen = {"g": 3, "old": 19, "old2": 39, "old3": 40, "txg": 49, "nogroup": 10, "": 0}
+    seen = {
+        "g": 3,
+        "old": 19,
+        "old2": 39,
+        "old3": 40,
+        "txg": 49,
+        "nogroup": 10,
+        "": 0,
+        "abc-tx": 21,
+    }
     assert {group: java_hash(group) % 50 for group in seen} == seen
 
 

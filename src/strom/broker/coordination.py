@@ -61,12 +61,13 @@ OnAlone = Callable[["Shard[M]", object], None]
 
 @lru_cache(HASHES_MAX)
 def java_hash(text: str) -> int:
-    """Return what Java's String.hashCode gives, without the sign bit, as Kafka uses it."""
+    """Return what Java's String.hashCode gives, without its sign, as Kafka uses it."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for index in range(0, len(units), 2):
         value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
-    return value & 0x7FFFFFFF
+    # The smallest number there is has no counterpart, and counts as 0.
+    return value & 0x7FFFFFFF if value <= 0x80000000 else 0x100000000 - value
 
 
 def told_nobody(_shard: object, _reply: object) -> None:
