@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from strom import __version__
-from strom.cli import broker, config, consume, group, log, perf, produce, storage, topic, up
+from strom.cli import (
+    broker,
+    config,
+    consume,
+    group,
+    log,
+    perf,
+    produce,
+    storage,
+    topic,
+    transaction,
+    up,
+)
 from strom.cli.demo.play import demo
 from strom.cli.options import add_lean, noun
 from strom.records.walk import IS_COMPILED
@@ -44,6 +56,7 @@ produce.add_to(app)
 consume.add_to(app)
 app.add_typer(topic.app, name="topic")
 app.add_typer(group.app, name="group")
+app.add_typer(transaction.app, name="transaction")
 app.add_typer(config.app, name="config")
 app.add_typer(log.app, name="log")
 app.add_typer(perf.app, name="perf")

@@ -1,0 +1,38 @@
+"""Asks one broker over a plain socket what the client library has no call for.
+
+There is no TLS or SASL here: a cluster that wants it must be asked on a plain listener.
+"""
+
+import socket
+from io import BytesIO
+from typing import Any, TypeVar
+
+from strom.cli.failure import Failure
+from strom.wire.primitives import INT16, INT32
+
+ANSWER_SECONDS_MAX = 10.0
+CLIENT_ID = b"strom"
+
+Response = TypeVar("Response")
+
+
+def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Response:  # noqa: ANN401 - any of kio's
+    """Send one request with the flexible header; return its response."""
+    from kio.serial import entity_reader, entity_writer
+
+    head = INT16.pack(request.__api_key__) + INT16.pack(request.__version__) + INT32.pack(0)
+    with BytesIO() as out:
+        entity_writer(type(request))(out, request)
+        # A client id, then a header without tagged fields.
+        frame = head + INT16.pack(len(CLIENT_ID)) + CLIENT_ID + b"\0" + out.getvalue()
+    try:
+        with socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as link:
+            link.sendall(INT32.pack(len(frame)) + frame)
+            with link.makefile("rb") as answers:
+                answer = answers.read(INT32.unpack(answers.read(INT32.size))[0])
+    except (OSError, ValueError) as error:
+        raise Failure(f"the broker did not answer: {error}") from None
+    # Behind the correlation id and the header's empty tagged fields.
+    read: Response
+    read, _ = entity_reader(response)(answer, INT32.size + 1)  # type: ignore[type-var]
+    return read

@@ -1,0 +1,357 @@
+"""`strom transaction`: list and describe transactions; find and abort those that hang.
+
+A transaction hangs when a partition has it open and its coordinator knows nothing of it any more:
+nothing will ever end it, and whoever reads only what is committed waits in front of it.
+librdkafka has no calls for any of this; the brokers are asked over plain connections.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strom.cli import client
+from strom.cli.failure import Failure
+from strom.cli.options import ReportOptions, examples, noun, taking
+from strom.cli.output import print_json, print_table
+from strom.cli.plain import ask
+from strom.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import BrokerMetadata, ClusterMetadata
+    from kio.schema.describe_producers.v0.response import ProducerState
+
+app = noun("List and describe transactions; find and abort those that hang.")
+
+TRANSACTION = 1
+#: Kafka's limit for `transaction.timeout.ms`, and what its own tool adds before it suspects.
+TIMEOUT_MINUTES_MAX = 15
+GRACE_MINUTES = 5
+ABORT = False
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A transactional id as its coordinator lists it."""
+
+    transactional_id: str
+    coordinator: int
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """All that a coordinator knows of a transaction."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started: str | None
+    partitions: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Hanging:
+    """A transaction that a partition has open and that its coordinator does not know."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_written: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions(ReportOptions):
+    """Which transactions to list."""
+
+    state: Annotated[
+        list[str],
+        typer.Option("--state", metavar="STATE", help="Only in this state; repeatable."),
+    ] = field(default_factory=list)
+    producer_id: Annotated[
+        list[int],
+        typer.Option("--producer-id", metavar="ID", help="Only of this producer; repeatable."),
+    ] = field(default_factory=list)
+    longer_than: Annotated[
+        int,
+        typer.Option("--longer-than", metavar="MS", help="Only those that run for longer."),
+    ] = -1
+
+
+@app.command(
+    "list",
+    epilog=examples("strom transaction list", "strom transaction list --state Ongoing --json"),
+)
+@taking(ListOptions)
+def list_transactions(options: ListOptions) -> None:
+    """List the transactional ids that the coordinators know."""
+    cluster = client.metadata(client.admin(options))
+    found = sorted(
+        listed(cluster, options.state, options.producer_id, options.longer_than),
+        key=lambda each: each.transactional_id,
+    )
+    if options.json:
+        print_json([asdict(each) for each in found])
+        return
+    rows = [(e.transactional_id, e.coordinator, e.producer_id, e.state) for e in found]
+    print_table(("Transactional id", "Coordinator#", "Producer id#", "State"), rows)
+
+
+def listed(
+    cluster: "ClusterMetadata", states: list[str], producer_ids: list[int], longer_than_ms: int = -1
+) -> Iterator[Listed]:
+    """Ask every broker for the transactions that it coordinates."""
+    from kio.schema.list_transactions.v1 import request, response
+
+    asked = request.ListTransactionsRequest(
+        state_filters=tuple(states),
+        producer_id_filters=tuple(producer_ids),
+        duration_filter=longer_than_ms,
+    )
+    for broker in cluster.brokers.values():
+        answer = ask(where(broker), asked, response.ListTransactionsResponse)
+        require_success(answer.error_code, f"broker {broker.id}")
+        if answer.unknown_state_filters:
+            raise Failure(f"there is no state {answer.unknown_state_filters[0]!r}")
+        for each in answer.transaction_states:
+            yield Listed(each.transactional_id, broker.id, each.producer_id, each.transaction_state)
+
+
+def where(broker: "BrokerMetadata") -> Address:
+    """Return where a broker listens."""
+    return str(broker.host), broker.port
+
+
+def require_success(code: ErrorCode, what: str) -> None:
+    """Fail if a broker refused."""
+    if code != ErrorCode.NONE:
+        raise Failure(f"{what}: {ErrorCode(code).name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeOptions(ReportOptions):
+    """Which transaction to describe."""
+
+    transactional_id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL_ID")]
+
+
+@app.command(epilog=examples("strom transaction describe shop-1"))
+@taking(DescribeOptions)
+def describe(options: DescribeOptions) -> None:
+    """Show the state of a transactional id, and the partitions of its transaction."""
+    found = described(client.address(options), options.transactional_id)
+    if options.json:
+        print_json(asdict(found))
+        return
+    rows = [
+        ("transactional id", found.transactional_id),
+        ("state", found.state),
+        ("producer id", found.producer_id),
+        ("producer epoch", found.producer_epoch),
+        ("time-out", f"{found.timeout_ms} ms"),
+        ("started", found.started or "-"),
+        ("partitions", ", ".join(found.partitions) or "-"),
+    ]
+    print_table(("", ""), rows)
+
+
+def described(address: Address, transactional_id: str) -> Described:
+    """Ask the coordinator of a transactional id."""
+    from kio.schema.describe_transactions.v0 import request, response
+
+    asked = request.DescribeTransactionsRequest(transactional_ids=(transactional_id,))
+    coordinator = coordinator_of(address, transactional_id)
+    answer = ask(coordinator, asked, response.DescribeTransactionsResponse)
+    (found,) = answer.transaction_states
+    require_success(found.error_code, f"transactional id '{transactional_id}'")
+    started = found.transaction_start_time
+    return Described(
+        found.transactional_id,
+        found.transaction_state,
+        found.producer_id,
+        found.producer_epoch,
+        int(found.transaction_timeout.total_seconds() * 1000),
+        started.isoformat(timespec="milliseconds") if started.timestamp() > 0 else None,
+        [f"{topic.topic}-{each}" for topic in found.topics for each in topic.partitions],
+    )
+
+
+def coordinator_of(address: Address, transactional_id: str) -> Address:
+    """Ask any broker who coordinates a transactional id."""
+    from kio.schema.find_coordinator.v4 import request, response
+
+    asked = request.FindCoordinatorRequest(
+        key_type=TRANSACTION, coordinator_keys=(transactional_id,)
+    )
+    (found,) = ask(address, asked, response.FindCoordinatorResponse).coordinators
+    require_success(found.error_code, f"the coordinator of '{transactional_id}'")
+    return found.host, found.port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindOptions(ReportOptions):
+    """Where to look for transactions that hang."""
+
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", show_default=False, help="Default: all."),
+    ] = None
+    max_timeout: Annotated[
+        float,
+        typer.Option(
+            "--max-transaction-timeout",
+            min=0,
+            metavar="MINUTES",
+            help="The longest time-out of any producer; five minutes are added.",
+        ),
+    ] = TIMEOUT_MINUTES_MAX
+
+
+@app.command(
+    "find-hanging",
+    epilog=examples("strom transaction find-hanging", "strom transaction find-hanging orders"),
+)
+@taking(FindOptions)
+def find_hanging(options: FindOptions) -> None:
+    """Find transactions that nothing will ever end."""
+    cluster = client.metadata(client.admin(options))
+    for name in options.topics or ():
+        if name not in cluster.topics:
+            raise client.unknown_topic(name, cluster.topics)
+    age_ms = int((options.max_timeout + GRACE_MINUTES) * 60_000)
+    found = list(hanging(cluster, options.topics or sorted(cluster.topics), age_ms))
+    if options.json:
+        print_json([asdict(each) for each in found])
+        return
+    if not found:
+        print("No transaction hangs.")
+        return
+    columns = ("Topic", "Partition#", "Producer id#", "Epoch#", "Start offset#", "Last written")
+    rows = [
+        (e.topic, e.partition, e.producer_id, e.producer_epoch, e.start_offset, e.last_written)
+        for e in found
+    ]
+    print_table(columns, rows)
+
+
+def hanging(cluster: "ClusterMetadata", topics: list[str], age_ms: int) -> Iterator[Hanging]:
+    """Yield the open transactions that are old and that no coordinator has."""
+    now_ms = int(datetime.now(tz=UTC).timestamp() * 1000)
+    for topic in topics:
+        for partition in sorted(cluster.topics[topic].partitions):
+            for each in producers(cluster, topic, partition):
+                is_old = now_ms - each.last_timestamp > age_ms
+                if each.current_txn_start_offset < 0 or not is_old:
+                    continue
+                if f"{topic}-{partition}" not in known_partitions(cluster, each.producer_id):
+                    yield as_hanging(topic, partition, each)
+
+
+def as_hanging(topic: str, partition: int, producer: "ProducerState") -> Hanging:
+    """Return what is to be known of a producer's open transaction."""
+    written = datetime.fromtimestamp(producer.last_timestamp / 1000, tz=UTC)
+    return Hanging(
+        topic,
+        partition,
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.coordinator_epoch,
+        producer.current_txn_start_offset,
+        written.isoformat(timespec="milliseconds"),
+    )
+
+
+def known_partitions(cluster: "ClusterMetadata", producer_id: int) -> set[str]:
+    """Return the partitions that coordinators have in a transaction of the producer."""
+    found: set[str] = set()
+    for each in listed(cluster, [], [producer_id]):
+        broker = cluster.brokers[each.coordinator]
+        found.update(described(where(broker), each.transactional_id).partitions)
+    return found
+
+
+def producers(
+    cluster: "ClusterMetadata", topic: str, partition: int
+) -> "tuple[ProducerState, ...]":
+    """Ask the leader of a partition who has written to it."""
+    from kio.schema.describe_producers.v0 import request, response
+
+    named = request.TopicRequest(name=topic, partition_indexes=(partition,))
+    asked = request.DescribeProducersRequest(topics=(named,))
+    answer = ask(leader_of(cluster, topic, partition), asked, response.DescribeProducersResponse)
+    found = answer.topics[0].partitions[0]
+    require_success(found.error_code, f"{topic}-{partition}")
+    return found.active_producers
+
+
+def leader_of(cluster: "ClusterMetadata", topic: str, partition: int) -> Address:
+    """Return where the leader of a partition is."""
+    if topic not in cluster.topics:
+        raise client.unknown_topic(topic, cluster.topics)
+    found = cluster.topics[topic].partitions.get(partition)
+    if found is None:
+        raise Failure(f"topic '{topic}' has no partition {partition}")
+    broker = cluster.brokers.get(found.leader)
+    if broker is None:
+        raise Failure(f"{topic}-{partition} has no leader now")
+    return where(broker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortOptions(ReportOptions):
+    """Which transaction to abort."""
+
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, show_default=False)]
+    start_offset: Annotated[
+        int,
+        typer.Option("--start-offset", metavar="OFFSET", help="As `find-hanging` shows it."),
+    ]
+
+
+@app.command(epilog=examples("strom transaction abort orders 0 --start-offset 4711"))
+@taking(AbortOptions)
+def abort(options: AbortOptions) -> None:
+    """End a hanging transaction in one partition; what it wrote there is never seen."""
+    cluster = client.metadata(client.admin(options))
+    topic, partition = options.topic, options.partition
+    for each in producers(cluster, topic, partition):
+        if each.current_txn_start_offset == options.start_offset:
+            write_marker(leader_of(cluster, topic, partition), topic, partition, each)
+            break
+    else:
+        raise Failure(
+            f"{topic}-{partition} has no open transaction that begins at {options.start_offset}"
+        )
+    if options.json:
+        print_json({"aborted": asdict(as_hanging(topic, partition, each))})
+    else:
+        print(f"Aborted the transaction of producer {each.producer_id} in {topic}-{partition}.")
+
+
+def write_marker(address: Address, topic: str, partition: int, producer: "ProducerState") -> None:
+    """Have the leader write the marker that ends the transaction."""
+    from kio.schema.write_txn_markers.v1 import request, response
+
+    marker = request.WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=ABORT,
+        topics=(request.WritableTxnMarkerTopic(name=topic, partition_indexes=(partition,)),),
+        # A transaction that is the first of its producer here has no coordinator's epoch yet.
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+    )
+    asked = request.WriteTxnMarkersRequest(markers=(marker,))
+    answer = ask(address, asked, response.WriteTxnMarkersResponse)
+    (written,) = answer.markers[0].topics[0].partitions
+    require_success(written.error_code, f"{topic}-{partition}")

@@ -1,0 +1,91 @@
+"""`strom transaction` on a broker with real transactions, and with one that hangs."""
+
+import json
+import uuid
+
+import pytest
+from confluent_kafka import Producer
+
+from strom.testing.broker import LocalBroker
+from tests.conformance.batches import TRANSACTIONAL, batch
+from tests.conformance.batches import Producer as Writer
+from tests.conformance.raw import Raw
+
+
+@pytest.fixture
+def producer(bootstrap):
+    """A producer with a transaction of two partitions under way; it is committed afterwards."""
+
+    def begin(topic):
+        name = f"tx-{uuid.uuid4()}"
+        made = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+        made.init_transactions(30)
+        made.begin_transaction()
+        for partition in (0, 1):
+            made.produce(topic, b"v", partition=partition)
+        made.flush()
+        begun.append(made)
+        return name, made
+
+    begun = []
+    yield begin
+    for each in begun:
+        each.commit_transaction(30)
+
+
+def told(on_cluster, *arguments):
+    return json.loads(on_cluster("transaction", *arguments, "--json").stdout)
+
+
+def test_a_transaction_is_listed_and_described_while_it_goes_on(on_cluster, producer, topic):
+    name, _ = producer(topic)
+    found = told(on_cluster, "describe", name)
+    assert (found["state"], found["timeout_ms"]) == ("Ongoing", 60_000)
+    assert found["partitions"] == [f"{topic}-0", f"{topic}-1"]
+    listed = {
+        each["transactional_id"]: each for each in told(on_cluster, "list", "--state", "Ongoing")
+    }
+    assert listed[name]["producer_id"] == found["producer_id"]
+    by_producer = told(on_cluster, "list", "--producer-id", str(found["producer_id"]))
+    assert [each["transactional_id"] for each in by_producer] == [name]
+    assert name in on_cluster("transaction", "list").stdout
+    assert "Ongoing" in on_cluster("transaction", "describe", name).stdout
+
+
+def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
+    producer(topic)
+    assert told(on_cluster, "find-hanging", topic, "--max-transaction-timeout", "0") == []
+    assert "No transaction hangs" in on_cluster("transaction", "find-hanging", topic).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("describe", "nobody"), "TRANSACTIONAL_ID_NOT_FOUND"),
+        (("list", "--state", "Odd"), "there is no state 'Odd'"),
+        (("find-hanging", "no-such-topic"), "does not exist as expected"),
+        (("abort", "{topic}", "9", "--start-offset", "0"), "has no partition 9"),
+        (("abort", "{topic}", "0", "--start-offset", "7"), "no open transaction that begins at 7"),
+    ],
+)
+def test_what_is_not_there_is_said(on_cluster, topic, arguments, words):
+    named = [each.format(topic=topic) for each in arguments]
+    assert words in on_cluster("transaction", *named, code=1).stderr
+
+
+def test_a_transaction_that_hangs_is_found_and_aborted(strom, monkeypatch):
+    """Written past the coordinator, as producers older than the verification could."""
+    with LocalBroker({"transaction.partition.verification.enable": "false"}) as broker:
+        monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
+        assert strom("topic", "create", "t", "-n", "1").exit_code == 0
+        with Raw(broker.bootstrap) as raw:
+            data = batch([b"v"], producer=Writer(4711, 0, 0), attributes=TRANSACTIONAL)
+            topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
+            asked = {"transactional_id": "t", "acks": -1, "timeout": 10000, "topic_data": topics}
+            answer = raw.ask("produce", 11, asked)["responses"][0]["partition_responses"][0]
+            assert answer["error_code"] == "none"
+        (found,) = json.loads(strom("transaction", "find-hanging", "--json").stdout)
+        assert (found["producer_id"], found["start_offset"]) == (4711, 0)
+        aborted = strom("transaction", "abort", "t", "0", "--start-offset", "0")
+        assert "Aborted the transaction of producer 4711 in t-0" in aborted.stdout
+        assert strom("transaction", "find-hanging").stdout == "No transaction hangs.\n"
