@@ -89,3 +89,15 @@ def book(strom_brokers):
         return Book(strom_brokers(settings, **options))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def patient():
+    """A broker that flushes all that it writes, so that everything has to be waited for."""
+    directory = nodes.new_directory("patient")
+    process = nodes.StromProcess(directory, **{"log.flush.interval.messages": 1})
+    try:
+        yield process.start()
+        assert process.process.poll() is None, process.log()
+    finally:
+        process.remove()

@@ -1,228 +1,22 @@
 """Transactions over the wire: who may begin, write and end one, and what everybody else hears.
 
 Each case is played to Strom and to Apache Kafka, whose answers are in `answers/transactions.json`.
-Rows: TXN-05, TXN-08, TXN-09, TXN-10, TXN-11, TXN-12; KIP-360, KIP-447, KIP-588, KIP-890.
+Rows: TXN-05, TXN-08, TXN-09, TXN-10, TXN-11, TXN-12; KIP-360, KIP-588, KIP-890.
 """
-
-import struct
-import time
 
 import pytest
 
-from tests.conformance.batches import TRANSACTIONAL, Producer, batch
-from tests.conformance.raw import PATIENCE_SECONDS, decode
+from tests.conformance.transacting import (
+    ABORT,
+    COMMIT,
+    END_V1,
+    END_V2,
+    PRODUCE_V1,
+    READ_UNCOMMITTED,
+    TIMEOUT_MS,
+    Tx,
+)
 from tests.conformance.transcript import check, play
-
-TIMEOUT_MS = 60_000
-COMMIT, ABORT = True, False
-#: With these a client says that it knows version 2 of transactions.
-PRODUCE_V2, END_V2, OFFSETS_V2 = 12, 5, 5
-PRODUCE_V1, END_V1, ADD_V1 = 11, 4, 3
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-NO_TIME, NO_TIME_TO_KIO = struct.pack(">q", -1), struct.pack(">q", 1)
-
-
-class Tx:
-    """One transactional id in a conversation, with the producer that it has now."""
-
-    def __init__(self, talk, suffix="-tx"):
-        self.talk = talk
-        self.name = talk.topic(suffix)
-        self.id, self.epoch, self.sequence = -1, -1, {}
-        self.coordinated()
-
-    def with_group(self):
-        """Wait until the group has a coordinator that has read its log; nothing is noted."""
-        asked = {"key_type": 0, "coordinator_keys": [self.talk.topic("-group")]}
-        group = {"group_id": self.talk.topic("-group"), "topics": []}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            (found,) = self.talk.raw.ask("find_coordinator", 4, asked)["coordinators"]
-            (told,) = self.talk.raw.ask("offset_fetch", 9, {"groups": [group]})["groups"]
-            if found["error_code"] == told["error_code"] == "none":
-                return self
-        raise AssertionError("the group has no coordinator")
-
-    def coordinated(self):
-        """Wait until the id has a coordinator that has read its log; nothing is noted."""
-        asked = {"key_type": 1, "coordinator_keys": [self.name]}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            (found,) = self.talk.raw.ask("find_coordinator", 4, asked)["coordinators"]
-            (state,) = describe(self.talk, self.name)
-            if found["error_code"] == "none" and "coordinator" not in state["error_code"]:
-                return
-        raise AssertionError(f"{self.name} has no coordinator")
-
-    def init(self, version=5, **values):
-        """Ask for a producer once, and become it if there is one."""
-        asked = {"transactional_id": self.name, "transaction_timeout": TIMEOUT_MS, **values}
-        answer = self.talk.ask("init_producer_id", version, asked)
-        if answer["error_code"] == "none":
-            self.id, self.epoch = answer["producer_id"], answer["producer_epoch"]
-            self.sequence = {}
-        return answer
-
-    def begin(self, version=5):
-        """Become the newest producer, however often that must be asked for; only then note it."""
-        asked = {"transactional_id": self.name, "transaction_timeout": TIMEOUT_MS}
-        answer = self.until("init_producer_id", version, asked)
-        self.id, self.epoch, self.sequence = answer["producer_id"], answer["producer_epoch"], {}
-
-    def until(self, api, version, values, only=None):
-        """Ask until nothing that was under way is in the way; note that answer."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while "concurrent_transactions" in str(answer := self.talk.raw.ask(api, version, values)):
-            assert time.monotonic() < deadline, f"{api} has to wait for good"
-        noted = only(answer) if only else answer
-        self.talk.lines.append({f"{api} v{version}": self.talk.steady(noted)})
-        return answer
-
-    def who(self, **other):
-        known = {"transactional_id": self.name, "producer_id": self.id}
-        return known | {"producer_epoch": self.epoch} | other
-
-    def add(self, *partitions, version=ADD_V1, suffix="", **other):
-        """Take partitions into the transaction, as clients of version 1 do."""
-        topics = [{"name": self.talk.topic(suffix), "partitions": list(partitions)}]
-        asked = {f"v3_and_below_{key}": value for key, value in self.who(**other).items()}
-        asked["v3_and_below_topics"] = topics
-        return self.until("add_partitions_to_txn", version, asked)
-
-    def write(self, *values, version=PRODUCE_V2, partition=0, suffix="", **other):
-        """Write a batch in the transaction."""
-        sequence = other.pop("sequence", self.sequence.get((suffix, partition), 0))
-        who = Producer(other.pop("id", self.id), other.pop("epoch", self.epoch), sequence)
-        flags = other.pop("attributes", TRANSACTIONAL)
-        # Of today, as the markers are: a segment does not last from one year to the next.
-        now_ms = round(time.time() * 1000)
-        records = batch(
-            [value.encode() for value in values], producer=who, time_ms=now_ms, attributes=flags
-        )
-        asked = {
-            "transactional_id": other.pop("transactional_id", self.name),
-            "acks": -1,
-            "timeout": 10_000,
-            "topic_data": [
-                {
-                    "name": self.talk.topic(suffix),
-                    "partition_data": [{"index": partition, "records": records}],
-                }
-            ],
-        }
-        assert not other, other
-        answer = self.until("produce", version, asked, only=produced)
-        (told,) = answer["responses"][0]["partition_responses"]
-        if told["error_code"] == "none":
-            self.sequence[suffix, partition] = sequence + len(values)
-        return answer
-
-    def end(self, committed, version=END_V2, **other):
-        """End the transaction; go on as the producer that the answer names."""
-        asked = self.who(**other) | {"committed": committed}
-        answer = self.until("end_txn", version, asked)
-        if answer["error_code"] == "none" and answer.get("producer_epoch", -1) >= 0:
-            # The answer names the producer that goes on; the same one, if nothing overflows.
-            self.talk.lines.append({"same producer": answer["producer_id"] == self.id})
-            self.id, self.epoch = answer["producer_id"], answer["producer_epoch"]
-            self.sequence = {}
-        return answer
-
-    def described(self):
-        """Note the state, once it is not one that passes by itself."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while "Prepare" in str(states := describe(self.talk, self.name)):
-            assert time.monotonic() < deadline, states
-        self.talk.lines.append({"describe_transactions v0": self.talk.steady(states)})
-
-    def add_offsets(self, version=4, suffix="-group", **other):
-        """Take a group's offsets into the transaction, as clients of version 1 do."""
-        asked = self.who(**other) | {"group_id": self.talk.topic(suffix)}
-        return self.until("add_offsets_to_txn", version, asked)
-
-    def commit_offset(self, offset, version=OFFSETS_V2, partition=0, suffix="", **other):
-        """Commit an offset of a group in the transaction."""
-        place = {
-            "partition_index": partition,
-            "committed_offset": offset,
-            "committed_metadata": "noted",
-        }
-        asked = self.who(**{"group_id": self.talk.topic("-group"), **other})
-        asked["topics"] = [{"name": self.talk.topic(suffix), "partitions": [place]}]
-        return self.until("txn_offset_commit", version, asked)
-
-    def offset(self, *, stable=False):
-        """Note what the group has committed."""
-        topic = {"name": self.talk.topic(), "partition_indexes": [0]}
-        group = {"group_id": self.talk.topic("-group"), "topics": [topic]}
-        return self.talk.ask("offset_fetch", 9, {"groups": [group], "require_stable": stable})
-
-    def read(self, isolation=READ_COMMITTED, offset=0, partition=0, suffix=""):
-        """Note what a reader sees from the offset on."""
-        asked = {
-            "max_wait": 0,
-            "min_bytes": 0,
-            "max_bytes": 10_000_000,
-            "isolation_level": isolation,
-            "session_epoch": -1,
-            "topics": [
-                {
-                    "topic": self.talk.topic(suffix),
-                    "partitions": [
-                        {
-                            "partition": partition,
-                            "fetch_offset": offset,
-                            "partition_max_bytes": 10_000_000,
-                            "current_leader_epoch": -1,
-                            "log_start_offset": -1,
-                        }
-                    ],
-                }
-            ],
-        }
-        return self.talk.ask("fetch", 12, asked, only=seen)
-
-    def producers(self, partition=0, suffix=""):
-        """Note whom the partition remembers."""
-        topic = {"name": self.talk.topic(suffix), "partition_indexes": [partition]}
-        return self.talk.ask("describe_producers", 0, {"topics": [topic]})
-
-
-def describe(talk, *transactional_ids):
-    """Ask for the states; whether there is a time instead of when that was."""
-    raw = talk.raw
-    raw.send("describe_transactions", 0, {"transactional_ids": transactional_ids})
-    frame = raw.read_frame()
-    # "None" is -1, which kio takes from nobody.
-    _, answer = decode("describe_transactions", 0, frame.replace(NO_TIME, NO_TIME_TO_KIO))
-    states = answer["transaction_states"]
-    for each in states:
-        for topic in each["topics"]:
-            # Which partition a group's offsets are in follows from its name, which varies.
-            is_own = not topic["topic"].startswith("__")
-            topic["partitions"] = sorted(topic["partitions"]) if is_own else "<of the group>"
-        each["transaction_start_time"] = {0: 0, 1: -1}.get(each["transaction_start_time"], "then")
-    return states
-
-
-def produced(answer):
-    """What became of a batch; where the log starts is told with good news only."""
-    (told,) = answer["responses"][0]["partition_responses"]
-    kept = ("index", "error_code", "base_offset", "error_message")
-    return {name: told[name] for name in kept}
-
-
-def seen(answer):
-    """What a fetch shows of one partition."""
-    (told,) = answer["responses"][0]["partitions"]
-    aborted = told["aborted_transactions"]
-    return {
-        "error_code": told["error_code"],
-        "high_watermark": told["high_watermark"],
-        "last_stable_offset": told["last_stable_offset"],
-        "aborted": aborted and [each["first_offset"] for each in aborted],
-        "records": told["records"] or [],
-    }
 
 
 def a_newcomer_gets_a_higher_epoch(talk):
@@ -550,165 +344,6 @@ def nothing_is_written_after_the_marker_of_version_1(talk):
     tx.read()
 
 
-def markers(talk, tx, *, suffix="", version=2, **values):
-    topics = [{"name": talk.topic(suffix), "partition_indexes": [0]}]
-    marker = {
-        "producer_id": tx.id,
-        "producer_epoch": tx.epoch,
-        "transaction_result": ABORT,
-        "coordinator_epoch": 0,
-        "transaction_version": 2,
-        "topics": topics,
-    }
-    return talk.ask("write_txn_markers", version, {"markers": [marker | values]})
-
-
-def brokers_and_admins_write_markers(talk):
-    talk.create()
-    tx = Tx(talk)
-    tx.init()
-    markers(talk, tx, suffix="-unknown")
-    tx.write("a")
-    tx.read()
-    # By version 2 the epoch of the open transaction is too low; by version 1 it is the right one.
-    markers(talk, tx)
-    markers(talk, tx, producer_epoch=tx.epoch - 1, transaction_version=1)
-    markers(talk, tx, version=1)
-    tx.read()
-    tx.producers()
-    markers(talk, tx, version=1)
-    markers(talk, tx, coordinator_epoch=-2)
-    markers(talk, tx, producer_epoch=tx.epoch + 1, transaction_result=COMMIT)
-    tx.producers()
-    talk.ask("write_txn_markers", 2, {"markers": []})
-    # Who never wrote here may be told of an end as well.
-    markers(talk, tx, producer_id=tx.id + 100_000)
-
-
-def offsets_of_version_2_count_when_the_transaction_does(talk):
-    talk.create(partitions=2)
-    tx = Tx(talk).with_group()
-    tx.init()
-    tx.offset()
-    tx.commit_offset(5)
-    tx.described()
-    tx.offset()
-    tx.offset(stable=True)
-    tx.end(COMMIT)
-    tx.described()
-    tx.offset(stable=True)
-    tx.commit_offset(7)
-    tx.commit_offset(8)
-    tx.end(ABORT)
-    tx.described()
-    tx.offset(stable=True)
-
-
-def offsets_of_version_1_count_when_the_transaction_does(talk):
-    talk.create()
-    tx = Tx(talk).with_group()
-    tx.init()
-    for version in range(3, 5):
-        tx.commit_offset(3, version)
-    tx.add_offsets()
-    for version in range(5):
-        tx.commit_offset(version, version)
-    tx.offset(stable=True)
-    tx.end(COMMIT, END_V1)
-    tx.described()
-    tx.offset(stable=True)
-    for version in range(3, 5):
-        tx.commit_offset(9, version)
-    tx.offset(stable=True)
-
-
-def what_is_committed_is_checked(talk):
-    talk.create()
-    tx = Tx(talk).with_group()
-    tx.init()
-    tx.add_offsets()
-    for version in range(6):
-        tx.commit_offset(1, version, partition=7)
-        tx.commit_offset(1, version, suffix="-unknown")
-        tx.commit_offset(1, version, producer_epoch=tx.epoch + 1)
-        tx.commit_offset(1, version, producer_id=tx.id + 100_000)
-        tx.commit_offset(1, version, transactional_id=talk.topic("-nobody"))
-        tx.commit_offset(1, version, group_id="")
-    for version in range(3, 6):
-        tx.commit_offset(1, version, generation_id=5, member_id="m")
-        tx.commit_offset(1, version, generation_id=-1, member_id="m")
-        tx.commit_offset(1, version, generation_id=-1, group_instance_id="i")
-    for version in range(5):
-        tx.add_offsets(version, producer_epoch=tx.epoch + 1)
-        tx.add_offsets(version, producer_id=tx.id + 100_000)
-        tx.add_offsets(version, transactional_id=talk.topic("-nobody"))
-        tx.add_offsets(version, transactional_id="")
-    tx.end(ABORT)
-
-
-def a_zombie_commits_no_offset(talk):
-    talk.create()
-    tx = Tx(talk).with_group()
-    tx.init()
-    tx.commit_offset(1)
-    zombie = tx.epoch
-    tx.init()
-    tx.begin()
-    for version in range(6):
-        tx.commit_offset(2, version, producer_epoch=zombie)
-    tx.commit_offset(3)
-    for version in range(6):
-        tx.commit_offset(2, version, producer_epoch=zombie)
-    tx.end(COMMIT)
-    tx.described()
-    tx.offset(stable=True)
-
-
-def transactions_are_listed(talk):
-    talk.create()
-    one, other = Tx(talk, "-one"), Tx(talk, "-two")
-    one.init()
-    other.init()
-    other.write("a")
-    for asked in (
-        {},
-        {"state_filters": ["Ongoing"]},
-        {"state_filters": ["Ongoing", "Empty"]},
-        {"state_filters": ["Odd", "Ongoing"]},
-        {"state_filters": ["Odd"]},
-        {"state_filters": ["ongoing"]},
-        {"producer_id_filters": [one.id]},
-        {"producer_id_filters": [one.id, other.id], "state_filters": ["Ongoing"]},
-        {"producer_id_filters": [999_999]},
-        {"duration_filter": 3_600_000},
-        {"duration_filter": 0},
-        {"duration_filter": -5},
-        {"transactional_id_pattern": ".*-one"},
-        {"transactional_id_pattern": "-one"},
-        {"transactional_id_pattern": ""},
-        {"transactional_id_pattern": "*"},
-        {"transactional_id_pattern": ".*-(one|two)", "state_filters": ["Empty"]},
-    ):
-        talk.ask("list_transactions", 2, asked, only=lambda answer: own(answer, talk))
-    for version in (0, 1):
-        talk.ask("list_transactions", version, {}, only=lambda answer: own(answer, talk))
-    told = describe(talk, one.name, "", talk.topic("-nobody"), other.name)
-    talk.lines.append({"describe_transactions v0": talk.steady(told)})
-    other.end(ABORT)
-
-
-def own(answer, talk):
-    """The list without other conversations' transactions."""
-    states = [
-        each
-        for each in answer["transaction_states"]
-        if each["transactional_id"].startswith(talk.name)
-    ]
-    return answer | {
-        "transaction_states": sorted(states, key=lambda each: each["transactional_id"])
-    }
-
-
 CASES = [
     a_newcomer_gets_a_higher_epoch,
     a_producer_may_say_which_epoch_it_has,
@@ -729,13 +364,13 @@ CASES = [
     a_zombie_gets_nothing_in,
     nothing_is_written_after_the_marker,
     nothing_is_written_after_the_marker_of_version_1,
-    brokers_and_admins_write_markers,
-    offsets_of_version_2_count_when_the_transaction_does,
-    offsets_of_version_1_count_when_the_transaction_does,
-    what_is_committed_is_checked,
-    a_zombie_commits_no_offset,
-    transactions_are_listed,
 ]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_answers_are_the_same_when_every_step_takes_its_time(patient, case, name):
+    """Where each record must be on the disk first, nothing is decided and written at once."""
+    check("transactions", case.__name__, play(case, patient.bootstrap, name), peer=False)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
