@@ -44,3 +44,10 @@ class LogConfig:
     flush_ms: int = NEVER
     producer_expiration_ms: int = DAY_MS
     transaction_partition_verification: bool = True
+
+    @property
+    def segment_ms_max(self) -> int:
+        """How long a segment is appended to: one that is never left is never compacted (CMP-07)."""
+        if self.cleanup_compact:
+            return min(self.segment_ms, self.compaction_lag_max_ms)
+        return self.segment_ms

@@ -272,7 +272,7 @@ class Log(SegmentedLog):
         if segment.size_bytes > 0:
             first_ms = segment.first_time_ms()
             waited_ms = max_timestamp - first_ms if first_ms >= 0 else now_ms - segment.created_ms
-            if waited_ms > config.segment_ms - segment.jitter_ms:
+            if waited_ms > config.segment_ms_max - segment.jitter_ms:
                 return True
         return segment.is_index_full(config.index_bytes_max) or not segment.can_hold(last_offset)
 

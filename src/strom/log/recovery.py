@@ -21,6 +21,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from strom.log.batches import walk
+from strom.log.cleaning_swap import finish_swaps
 from strom.log.config import LogConfig
 from strom.log.disk import Disk
 from strom.log.epochs import Epochs
@@ -140,12 +141,9 @@ class Loader:
 
     def _tidy(self, listed: dict[str, int]) -> dict[str, int]:
         for name in sorted(listed):
-            path = f"{self._directory}/{name}"
             if name.endswith((DELETED, CLEANED, ".tmp")):
-                self._disk.remove(path)
-            elif name.endswith(SWAP):
-                # A compacted segment is complete once it has this name; the old one gives way.
-                self._disk.rename(path, path.removesuffix(SWAP))
+                self._disk.remove(f"{self._directory}/{name}")
+        finish_swaps(self._disk, self._directory, listed)
         return dict(self._disk.scan(self._directory))
 
     # Producers.

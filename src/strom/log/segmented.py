@@ -7,13 +7,16 @@ The order of steps, and what a crash between them leaves:
                always ends somewhere, with no hole
     retain     files get the suffix .deleted, oldest segment first, .log first; what has it is
                removed at the next start if nobody did before
+    replace    see cleaning_swap
     close      indexes and snapshot are written, batches are synced; then the caller may say "clean"
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from strom.log.cleaning_swap import begin_swap, end_swap
 from strom.log.config import LOG_APPEND_TIME, LogConfig
 from strom.log.disk import File
 from strom.log.files import OpenFiles
@@ -64,6 +67,7 @@ class SegmentedLog:
         "_unsynced_names",
         "_unsynced_parent",
         "_written_back",
+        "clean_offset",
         "cut_bytes",
         "directory",
         "end_offset",
@@ -93,6 +97,8 @@ class SegmentedLog:
         #: Never empty once the log is open; the last one is the active segment.
         self.segments = loaded.segments
         self.start_offset = 0
+        #: Everything in front of it has been through the cleaner.
+        self.clean_offset = 0
         #: The offset that the next record will get.
         self.end_offset = loaded.end_offset
         #: Everything in front of it would outlive a power cut.
@@ -312,6 +318,7 @@ class SegmentedLog:
         self._written_back = min(self._written_back, self._active.size_bytes)
         self.end_offset = offset
         self.start_offset = min(self.start_offset, offset)
+        self.clean_offset = min(self.clean_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.epochs.truncate_from_end(offset)
         self._restore_producers()
@@ -325,6 +332,7 @@ class SegmentedLog:
         self._add_segment(offset, now_ms)
         self._activate()
         self.start_offset = self.end_offset = self.recovery_point = offset
+        self.clean_offset = 0
         self.epochs.clear()
         self.epochs.write()
         for each in self.snapshots:
@@ -410,10 +418,10 @@ class SegmentedLog:
             return f"over retention.bytes {config.retention_bytes}"
         return None
 
-    def _mark_deleted(self, segment: Segment) -> list[str]:
+    def _mark_deleted(self, segment: Segment, *, keep_snapshot: bool = False) -> list[str]:
         disk = self._files.disk
         paths = [segment.path(suffix) for suffix in _SUFFIXES]
-        if segment.base_offset in self.snapshots and segment.base_offset != self.snapshots[-1]:
+        if not keep_snapshot and segment.base_offset in self.snapshots[:-1]:
             self.snapshots = tuple(each for each in self.snapshots if each != segment.base_offset)
             paths.append(segment.path(SNAPSHOT))
         segment.close()
@@ -423,6 +431,32 @@ class SegmentedLog:
                 disk.rename(path, path + DELETED)
                 marked.append(path + DELETED)
         return marked
+
+    # Cleaning.
+
+    def replace(self, sources: Sequence[tuple[int, int]], size_bytes: int) -> tuple[str, ...]:
+        """Put the cleaned segment, so large, in the place of those with these offsets and sizes.
+
+        Returns paths to be removed later; none, and nothing has changed, if the log is not as it
+        was when the cleaning began.
+        """
+        first = self._number_of(sources[0][0])
+        behind = first + len(sources)
+        old = self.segments[first:behind]
+        found = [(each.base_offset, each.size_bytes) for each in old]
+        if found != [(base, size) for base, size in sources] or self._active in old:
+            return ()
+        disk = self._files.disk
+        cleaned = Segment(
+            self._files, self.directory, sources[0][0], size_bytes, old[-1].created_ms
+        )
+        cleaned.interval_bytes = self._config.index_interval_bytes
+        begin_swap(disk, cleaned)
+        gone = [self._mark_deleted(each, keep_snapshot=each is old[0]) for each in old]
+        end_swap(disk, cleaned)
+        self.segments = [*self.segments[:first], cleaned, *self.segments[behind:]]
+        self._is_touched = self._unsynced_names = True
+        return tuple(path for paths in gone for path in paths)
 
     # The end.
 

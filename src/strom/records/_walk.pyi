@@ -1,4 +1,6 @@
 from strom.records.batch import Buffer
 from strom.records.plain_walk import Facts
+from strom.records.plain_walk import OffsetMap as OffsetMap
 
 def walk(data: Buffer, start: int, stop: int, count: int, base_timestamp: int) -> Facts: ...
+def rebase(data: Buffer, start: int, stop: int, count: int, shift: int) -> bytearray: ...

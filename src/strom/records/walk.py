@@ -14,19 +14,31 @@ from strom.records.batch import (
     Header,
 )
 from strom.records.compression import DECOMPRESSED_BYTES_MAX, expand
-from strom.records.plain_walk import NO_RECORD, Facts, Fault
+from strom.records.plain_walk import NO_RECORD, BrokenRecordsError, Facts, Fault, Sifted
 from strom.wire.errors import KafkaError
 
 try:
-    from strom.records._walk import walk
+    from strom.records._walk import OffsetMap, rebase, walk
 except ImportError:
-    from strom.records.plain_walk import walk
+    from strom.records.plain_walk import OffsetMap, rebase, walk
 
     IS_COMPILED = False
 else:
     IS_COMPILED = True
 
-__all__ = ["IS_COMPILED", "NO_RECORD", "UNREADABLE", "Facts", "Fault", "inspect_batch", "walk"]
+__all__ = [
+    "IS_COMPILED",
+    "NO_RECORD",
+    "UNREADABLE",
+    "BrokenRecordsError",
+    "Facts",
+    "Fault",
+    "OffsetMap",
+    "Sifted",
+    "inspect_batch",
+    "rebase",
+    "walk",
+]
 
 UNREADABLE = Facts(Fault.UNREADABLE, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, NO_RECORD, True)
 
