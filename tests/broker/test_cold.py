@@ -1,8 +1,8 @@
 """The loop never waits for the disk, whatever is not in memory after a start, or no longer.
 
-Row: CON-12, and what is done where the page cache does not have it. A disk that tells who has waited
-for it stands under a whole broker: one in memory, of which everything is cold, and a real one,
-of which a thread keeps evicting everything while clients read and write.
+Row: CON-12, and what is done where the page cache does not have it. A disk that tells who has
+waited for it stands under a whole broker: one in memory, of which everything is cold, and a real
+one, of which a thread keeps evicting everything while clients read and write.
 """
 
 import asyncio
