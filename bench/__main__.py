@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import report
-from bench.cases import CASES, SELF_STARTED, Effort, warm_up
+from bench.cases import CASES, SELF_STARTED, SETTINGS, Effort, warm_up
 from bench.sides import BUILD, SIDES, Strom, versions
 
-QUICK = Effort(seconds=1, latency_seconds=2, warm_seconds=1, partitions_many=1000)
+QUICK = Effort(seconds=1, latency_seconds=2, warm_seconds=1, partitions_many=1000, repetitions=1)
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
             say(f"round {number + 1}/{options.rounds}, {group}")
             # Whoever goes first finds the machine as the other left it; take turns at that.
             turns = SIDES if number % 2 == 0 else SIDES[::-1]
-            sides = [make() for make in turns]
+            sides = [make(SETTINGS.get(group, {})) for make in turns]
             run_group(sides, group, list(cases), effort, measured, options.lock)
         # After each round, so that a run that is cut off has something to show.
         keep(measured)

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from bench.load import Brokers
 from tests import nodes
 
-LOAD = Path(__file__).parent / "load.py"
+ROOT = Path(__file__).parent.parent
 
 
 class Bar(NamedTuple):
@@ -59,15 +59,21 @@ class Effort:
     latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000
+    repetitions: int = 3
 
 
-def load(*arguments):
-    """Run a load of load.py; what it reports."""
-    command = [sys.executable, LOAD, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def load(*arguments, module="bench.load"):
+    """Run a load; what it reports."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, arguments))}:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def coordinate(*arguments):
+    """Run a load on the coordinators."""
+    return load(*arguments, module="bench.coordinators")
 
 
 def at(side):
@@ -104,33 +110,27 @@ class Throughput(NamedTuple):
     @property
     def bars(self):
         faster = 1.2 if self.size == 1000 and self.codec == "none" else 1.0
-        cpu = Bar("produce CPU s/GB", at_most=0.6)
-        bars = (Bar("produce MB/s", at_least=faster), cpu)
-        if self.batching == JAVA:
-            return bars
         return (
-            *bars,
+            Bar("produce MB/s", at_least=faster),
+            Bar("produce CPU s/GB", at_most=0.6),
             Bar("consume MB/s", at_least=faster),
             Bar("consume CPU s/GB", at_most=0.6),
         )
 
     def run(self, side, effort):
-        produce = self.produce_java if self.batching == JAVA else self.produce
+        if self.batching == JAVA:
+            produce, consume = self.produce_java, self.consume_java
+        else:
+            produce, consume = self.produce, self.consume
         sent = produce(side, effort)
-        numbers = {
+        read = consume(side, effort)
+        delete_topic(side, self.topic)
+        return {
             "produce MB/s": sent["mb_s"],
             "produce CPU s/GB": sent["broker_cpu_per_gb"],
+            "consume MB/s": read["mb_s"],
+            "consume CPU s/GB": read["broker_cpu_per_gb"],
         }
-        if self.batching != JAVA:
-            # Not all of it: what is read in this time tells the rate as well.
-            seconds = 1.5 * effort.seconds
-            read = load("consume", *at(side), "--topic", self.topic, "--seconds", seconds)
-            numbers |= {
-                "consume MB/s": read["mb_s"],
-                "consume CPU s/GB": read["broker_cpu_per_gb"],
-            }
-        delete_topic(side, self.topic)
-        return numbers
 
     def produce(self, side, effort):
         batching = {"batch_size": 16384} if self.batching == SMALL else {}
@@ -140,12 +140,21 @@ class Throughput(NamedTuple):
             *configured(compression_type=self.codec, **batching),
         )
 
+    def consume(self, side, effort):
+        """Not all of it: what is read in this time tells the rate as well."""
+        seconds = 1.5 * effort.seconds
+        return load("consume", *at(side), "--topic", self.topic, "--seconds", seconds)
+
+    def java_records(self, effort):
+        """How many records Kafka's tools are told to send and to read."""
+        size = 600_000_000 if self.size == 1000 else 200_000_000
+        return int(size * effort.seconds / 5) // self.size
+
     def produce_java(self, side, effort):
         """Kafka's own tool reports records per second; the broker's CPU is read around it."""
         load(*("produce", *at(side), "--topic", self.topic), "--partitions", self.partitions,
              *("--size", self.size, "--records", 500))  # fmt: skip
-        records = int((600_000_000 if self.size == 1000 else 200_000_000) * effort.seconds / 5)
-        records //= self.size
+        records = self.java_records(effort)
         brokers = Brokers([side.pid])
         done = nodes.kafka_tool(
             "kafka-producer-perf-test",
@@ -160,6 +169,24 @@ class Throughput(NamedTuple):
         megabytes = records * self.size / 1e6
         rate = float(found[-1])
         return {"mb_s": rate * self.size / 1e6, **brokers.report(megabytes)}
+
+    def consume_java(self, side, effort):
+        """Its rate is that of fetching: the wait until the group begins is a setting's."""
+        records = self.java_records(effort)
+        brokers = Brokers([side.pid])
+        done = nodes.kafka_tool(
+            "kafka-consumer-perf-test",
+            *("--bootstrap-server", side.bootstrap, "--topic", self.topic),
+            *("--num-records", records, "--group", self.topic),
+            timeout=300,
+        )
+        heads, _, line = done.stdout.strip().rpartition("\n")
+        names = [name.strip() for name in heads.rpartition("\n")[2].split(",")]
+        found = dict(zip(names, line.split(","), strict=False))
+        if float(found.get("data.consumed.in.nMsg", 0)) < records:
+            raise SystemExit(done.stdout + done.stderr)
+        rate = float(found["fetch.nMsg.sec"])
+        return {"mb_s": rate * self.size / 1e6, **brokers.report(records * self.size / 1e6)}
 
 
 LIBRDKAFKA, SMALL, JAVA = "librdkafka's batches", "16 KB batches", "Java's batches"
@@ -247,6 +274,66 @@ def start_with_many(side, effort):
     return {"start s": found["ready"]}
 
 
+def transactions(topic, *every):
+    def run(side, effort):
+        found = coordinate(
+            *("transact", "--bootstrap", side.bootstrap, "--topic", topic, "--partitions", 6),
+            *("--size", 1000, "--seconds", effort.latency_seconds),
+            *("--warm-seconds", effort.warm_seconds / 2, *every),
+        )
+        delete_topic(side, topic)
+        return {
+            "records/s": found["records_s"],
+            "commit p50 ms": found["commit_p50_ms"],
+            "commit p99 ms": found["commit_p99_ms"],
+        }
+
+    return run
+
+
+TRANSACTION_BARS = (
+    Bar("records/s", at_least=1.0),
+    Bar("commit p50 ms", at_most=0.7),
+    Bar("commit p99 ms", at_most=0.7),
+)
+
+
+def offset_commits(side, effort):
+    found = coordinate("commit", "--bootstrap", side.bootstrap, "--topic", "commits",
+                       "--consumers", 10, "--seconds", 2 * effort.seconds)  # fmt: skip
+    return {"requests/s": found["requests_s"]}
+
+
+def rebalance(protocol, members):
+    """Until every partition is read again by somebody: librdkafka's own waits are in it."""
+
+    def run(side, effort):
+        topic = f"{protocol}-{members}"
+        found = coordinate(
+            *("rebalance", "--bootstrap", side.bootstrap, "--topic", topic),
+            *("--members", members, "--protocol", protocol, "--heartbeat-ms", HEARTBEAT_MS),
+            *("--repetitions", effort.repetitions),
+        )
+        return {f"{change} s": found[change] for change in CHANGES}
+
+    return run
+
+
+PROTOCOLS = ("classic",)
+CHANGES = ("join", "grow", "shrink")
+HEARTBEAT_MS = 100
+#: What a group of cases asks of both brokers; all else is as shipped. That a group waits for
+#: more members, that members hear of a change with their next heartbeat, and that assignments
+#: are made once a second are waits that settings ask for, not work.
+SETTINGS = {
+    "groups": {
+        "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.assignment.interval.ms": 0,
+        "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
+        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+}
+
 CASES = (
     Case("empty directory", "start", start_up,
          (Bar("start s", at_most=0.15), Bar("memory MB", at_most=0.2))),
@@ -259,6 +346,15 @@ CASES = (
     Case("a topic of 1,000 partitions", "partitions", a_thousand_partitions,
          (Bar("create s", at_most=0.5), Bar("KB per partition", at_most=0.5))),
     Case("start with 10,000 partitions", "many", start_with_many, (Bar("start s", at_most=0.5),)),
+    Case("1 KB, commits every 100 ms", "transactions",
+         transactions("every-100-ms", "--every-ms", 100), TRANSACTION_BARS),
+    Case("1 KB, commits every 1,000 records", "transactions",
+         transactions("every-1000", "--every-records", 1000), TRANSACTION_BARS),
+    Case("OffsetCommit, 10 consumers", "offsets", offset_commits,
+         (Bar("requests/s", at_least=1.0),)),
+    *(Case(f"{protocol} protocol, {n} member{'s' * (n > 1)}", "groups", rebalance(protocol, n),
+           tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES))
+      for protocol in PROTOCOLS for n in (1, 10, 100)),
 )  # fmt: skip
 #: Groups whose cases start and stop the broker themselves.
 SELF_STARTED = {"start", "many"}

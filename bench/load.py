@@ -384,6 +384,11 @@ def main():
     args = parser.parse_args()
     if args.verb == "startup" and args.command[:1] == ["--"]:
         del args.command[0]
+    tell(args)
+
+
+def tell(args):
+    """Run the load that was asked for and print what it reports."""
     report = {"load": args.verb, **args.work(args)}
     rounded = {k: round(v, 3) if isinstance(v, float) else v for k, v in report.items()}
     print(json.dumps(rounded), flush=True)

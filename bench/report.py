@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 from statistics import median
 
-from bench.cases import CASES
+from bench.cases import CASES, HEARTBEAT_MS
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -44,10 +44,13 @@ HEAD = """\
 Written by `make bench`; do not edit. Both brokers are loaded in turn, case by case, on the same
 machine and disk with their defaults; rounds: {rounds}, alternating which goes first. A cell is the
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
-librdkafka (`bench/load.py`) and from Kafka's producer-perf-test; its consumer-perf-test joins a
-group, which Strom does not serve yet. MB are 10^6 bytes of values; CPU is the broker's, user and
-system. The KB per partition are what 3,000 more of them add: for Kafka to the objects alive on its
-heap after a full collection, for Strom to all of its anonymous memory.
+librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from Kafka's own
+producer-perf-test and consumer-perf-test. MB are 10^6 bytes of values; CPU is the broker's, user
+and system. For groups both brokers are told not to wait for more members or between assignments,
+and heartbeats are {heartbeat_ms} ms apart; what librdkafka waits by itself is in the times.
+A commit of a transaction is timed from when its records are written. The KB per partition are what
+3,000 more of them add: for Kafka to the objects alive on its heap after a full collection, for
+Strom to all of its anonymous memory.
 
 {versions}
 
@@ -69,6 +72,7 @@ def write(cases, measured, versions, rounds):
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(
         rounds=rounds,
+        heartbeat_ms=HEARTBEAT_MS,
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
         total=len(rows),

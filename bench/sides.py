@@ -24,14 +24,19 @@ class Strom:
 
     name = "Strom"
 
-    def __init__(self):
+    def __init__(self, settings):
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
         self.port = nodes.free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self.data = self.home / "data"
         self.config = self.home / "server.properties"
-        listeners = f"listeners=PLAINTEXT://{self.bootstrap}\n"
-        self.config.write_text(f"node.id=1\n{listeners}log.dirs={self.data}\n")
+        own = {
+            "node.id": 1,
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": self.data,
+            **settings,
+        }
+        self.config.write_text("".join(f"{name}={value}\n" for name, value in own.items()))
         self.process = None
 
     @staticmethod
@@ -81,11 +86,13 @@ class Kafka:
 
     name = "Kafka"
 
-    def __init__(self):
+    def __init__(self, settings):
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
         self.data = self.home / "k" / "data-1"
         self.port = nodes.free_port(nodes.CONTROLLER_DISTANCE)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        pairs = (f"{name}={value}" for name, value in settings.items())
+        self.properties = [each for pair in pairs for each in ("--property", pair)]
 
     def peer(self, *arguments):
         command = [sys.executable, nodes.PEER, *arguments, "--dir", self.home / "k"]
@@ -95,7 +102,7 @@ class Kafka:
         return self.peer("command").rstrip("\n").split("\0")
 
     def start(self):
-        self.peer("start", "--port", str(self.port))
+        self.peer("start", "--port", str(self.port), *self.properties)
         return self
 
     @property
