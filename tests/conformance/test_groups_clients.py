@@ -170,7 +170,7 @@ def test_a_member_that_stalls_loses_its_work_and_comes_back(world, kind):
     until(lambda: len(stalls.has) == 1, works, stalls)
 
 
-def test_a_static_member_restarts_without_a_round_grp_16(world, kind):
+def test_grp_16_a_static_member_restarts_without_a_round(world, kind):
     topic = world.topic(3)
     stays = world.reader(kind, instance="stays", session_ms=30_000)
     restarts = world.reader(kind, instance="restarts", session_ms=30_000)
@@ -210,7 +210,7 @@ def test_a_group_goes_on_where_it_left_off(world, kind):
     until(lambda: len(read_by(fresh)) == 26, fresh)
 
 
-def test_more_partitions_call_everybody_in_grp_11(world, kind):
+def test_grp_11_more_partitions_call_everybody_in(world, kind):
     topic = world.topic(2)
     readers = [world.reader(kind) for _ in range(2)]
     until_shared(readers, all_of(topic, 2))
@@ -219,7 +219,7 @@ def test_more_partitions_call_everybody_in_grp_11(world, kind):
     until(lambda: sorted(len(each.has) for each in readers) == [2, 2], *readers)
 
 
-def test_a_rolling_restart_of_three_dynamic_members_takes_six_rounds_grp_17(world):
+def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds(world):
     topic = world.topic(3)
     readers = [world.reader(ConfluentReader) for _ in range(3)]
     until_shared(readers, all_of(topic, 3))
@@ -259,18 +259,18 @@ def numbers(reader):
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda each: each.name)
-def test_range_gives_the_same_numbers_of_all_topics_to_the_same_member_grp_12(world, kind):
+def test_grp_12_range_gives_the_same_numbers_of_all_topics_to_the_same_member(world, kind):
     readers, _ = two_by_three(world, kind, "range")
     assert sorted(numbers(each) for each in readers) == [([0, 1], [0, 1]), ([2], [2])]
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda each: each.name)
-def test_round_robin_spreads_all_partitions_evenly_grp_13(world, kind):
+def test_grp_13_round_robin_spreads_all_partitions_evenly(world, kind):
     readers, _ = two_by_three(world, kind, "roundrobin")
     assert sorted(numbers(each) for each in readers) == [([0, 2], [1]), ([1], [0, 2])]
 
 
-def test_sticky_spreads_evenly_and_moves_as_little_as_possible_grp_14(world):
+def test_grp_14_sticky_spreads_evenly_and_moves_as_little_as_possible(world):
     readers, everything = two_by_three(world, KafkaPythonReader, "sticky", members=3)
     assert sorted(len(each.has) for each in readers) == [2, 2, 2]
     leaving, *staying = readers
@@ -282,7 +282,7 @@ def test_sticky_spreads_evenly_and_moves_as_little_as_possible_grp_14(world):
         assert len(each.has) == 3
 
 
-def test_cooperative_takes_only_what_moves_grp_15(world):
+def test_grp_15_cooperative_takes_only_what_moves(world):
     readers, everything = two_by_three(world, ConfluentReader, "cooperative-sticky")
     assert sorted(len(each.has) for each in readers) == [3, 3]
     before = {each: each.has for each in readers}

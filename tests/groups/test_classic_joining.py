@@ -73,7 +73,7 @@ def test_without_a_delay_the_first_member_is_in_at_once():
     assert call.reply.generation_id == 1
 
 
-def test_the_first_joiner_leads_and_is_told_of_everybody_grp_07():
+def test_grp_07_the_first_joiner_leads_and_is_told_of_everybody():
     table = Table()
     first, one = table.enter(protocols=(Protocol("range", b"first"),))
     second, two = table.enter(protocols=(Protocol("range", b"second"),))
@@ -180,7 +180,7 @@ def test_while_the_leader_shares_the_work_it_is_told_of_everybody_again():
     assert len(again.reply.members) == 2
 
 
-def test_a_leader_that_comes_back_calls_everybody_in_grp_11():
+def test_grp_11_a_leader_that_comes_back_calls_everybody_in():
     table = Table()
     leader, other = table.found(2)
     again = table.join(leader)
@@ -232,7 +232,7 @@ def test_a_group_begins_with_a_type_and_a_protocol(kind, offered):
     assert call.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_what_is_shared_is_the_clients_affair_grp_09():
+def test_grp_09_what_is_shared_is_the_clients_affair():
     table = Table()
     _, call = table.enter(kind="sr", protocols=protocols("v0"))
     table.advance(DELAY_MS)

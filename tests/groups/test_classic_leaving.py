@@ -14,7 +14,7 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.groups.classic_table import DELAY_MS, REBALANCE_MS, SESSION_MS, Table
 
 
-def test_heartbeats_keep_a_member_in_and_silence_ends_its_session_grp_10():
+def test_grp_10_heartbeats_keep_a_member_in_and_silence_ends_its_session():
     table = Table()
     (only,) = table.found(1)
     for _ in range(10):
@@ -50,7 +50,7 @@ def test_heartbeats_are_taken_while_the_leader_shares_the_work():
     assert table.beat(member_id, 1).error is ErrorCode.NONE
 
 
-def test_a_silent_members_work_goes_to_the_others_grp_05():
+def test_grp_05_a_silent_members_work_goes_to_the_others():
     table = Table()
     leader, other = table.found(2)
     for _ in range(3):
@@ -144,7 +144,7 @@ def test_a_first_round_that_everybody_left_ends_empty():
     assert table.group.generation_id == 1
 
 
-def test_a_rolling_restart_of_three_dynamic_members_takes_six_rounds_grp_17():
+def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds():
     table = Table()
     ids = table.found(3)
     before = table.group.generation_id

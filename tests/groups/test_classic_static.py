@@ -26,7 +26,7 @@ def test_a_static_member_joins_without_being_sent_back_for_an_id():
     assert table.group.instances == {"a": "a-1"}
 
 
-def test_a_restarted_static_member_gets_a_new_id_and_its_old_part_without_a_round_grp_16():
+def test_grp_16_a_restarted_static_member_gets_a_new_id_and_its_old_part_without_a_round():
     table, (_, old) = founded()
     generation = table.group.generation_id
     back = table.join(instance="b", session_ms=LONG_MS).reply
