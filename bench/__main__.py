@@ -19,7 +19,14 @@ from bench import report
 from bench.cases import CASES, SELF_STARTED, SETTINGS, Effort, warm_up
 from bench.sides import BUILD, SIDES, Strom, versions
 
-QUICK = Effort(seconds=1, latency_seconds=2, warm_seconds=1, partitions_many=1000, repetitions=1)
+QUICK = Effort(
+    seconds=1,
+    latency_seconds=2,
+    warm_seconds=1,
+    partitions_many=1000,
+    repetitions=1,
+    compacted_mb=20,
+)
 
 
 def main():

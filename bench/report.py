@@ -17,7 +17,9 @@ class Row:
         self.values = {
             side: [numbers[bar.number] for numbers in rounds] for side, rounds in measured.items()
         }
-        self.ratio = median(self.values["Strom"]) / median(self.values["Kafka"])
+        self.ratio = median(self.values["Strom"])
+        if not bar.is_own:
+            self.ratio /= median(self.values["Kafka"])
         self.met = bar.is_met(self.ratio)
 
     def cell(self, side):
