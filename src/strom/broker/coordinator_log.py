@@ -20,7 +20,8 @@ from strom.records.batch import (
     read_header,
 )
 from strom.records.control import ControlType
-from strom.records.record import Producer, Record, read_records, write_batch
+from strom.records.keyed import write_keyed
+from strom.records.record import Producer, read_records
 from strom.replicated.machine import CoordinatorMachine, KeyValue, Transaction
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -96,20 +97,15 @@ class CoordinatorLog:
         self, records: Sequence[KeyValue], now_ms: int, transaction: Transaction | None = None
     ) -> None:
         """Append the records as one batch, all or nothing; raise a KafkaError if it cannot be."""
-        form = self._form
-        kept = [
-            Record(
-                offset,
-                now_ms,
-                form.write_key(key),
-                None if value is None else form.write_value(value),
-            )
-            for offset, (key, value) in enumerate(records)
+        write_key, write_value = self._form.write_key, self._form.write_value
+        pairs = [
+            (write_key(key), None if value is None else write_value(value))
+            for key, value in records
         ]
         producer, flags = NOBODY, 0
         if transaction is not None:
             producer, flags = Producer(*transaction, FIRST_SEQUENCE), TRANSACTIONAL_FLAG
-        batch = write_batch(kept, codec=self._codec, producer=producer, flags=flags)
+        batch = write_keyed(pairs, now_ms, producer=producer, flags=flags, codec=self._codec)
         if len(batch) > self.partition.log.config.message_bytes_max:
             raise KafkaError(
                 TRANSLATED[ErrorCode.MESSAGE_TOO_LARGE],
