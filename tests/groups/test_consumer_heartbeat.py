@@ -37,7 +37,7 @@ def table():
 
 def test_the_first_member_gets_everything(table):
     reply = table.join("a", "t")
-    assert (reply.member_id, reply.epoch, reply.heartbeat_interval_ms) == ("a", 1, 5000)
+    assert (reply.member_id, reply.epoch, reply.heartbeat_interval_ms) == ("a", 2, 5000)
     assert plain(reply.assignment) == {"t": [0, 1, 2, 3]}
     assert table.group.phase is Phase.STABLE
 
@@ -56,7 +56,7 @@ def test_joining_is_written_in_kafkas_order(table):
 def test_a_heartbeat_that_brings_nothing_new_writes_nothing_and_tells_nothing(table):
     table.join("a", "t")
     before = len(table.log)
-    reply = table.beat("a", 1)
+    reply = table.beat("a", 2)
     assert reply.assignment is None
     assert len(table.log) == before
 
@@ -65,21 +65,21 @@ def test_a_full_heartbeat_is_told_everything_again(table):
     """It is sent by a client that may have missed an answer."""
     table.join("a", "t")
     said = {"topics": ["t"], "owned": {"t": [0]}, "rebalance_timeout_ms": REBALANCE_MS}
-    assert plain(table.beat("a", 1, **said).assignment) == {"t": [0, 1, 2, 3]}
+    assert plain(table.beat("a", 2, **said).assignment) == {"t": [0, 1, 2, 3]}
 
 
 def test_a_member_that_wants_nothing_gets_nothing_and_lets_the_others_be(table):
     table.join("a", "t")
     table.advance(INTERVAL_MS)
     reply = table.join("b")
-    assert (reply.epoch, reply.assignment) == (1, {})
+    assert (reply.epoch, reply.assignment) == (2, {})
 
 
 def test_a_topic_that_does_not_exist_yet_gives_nothing(table):
     assert table.join("a", "later").assignment == {}
     table.set_topic("later", 2)
     table.advance(INTERVAL_MS)
-    assert plain(table.beat("a", 1).assignment) == {"later": [0, 1]}
+    assert plain(table.beat("a", 2).assignment) == {"later": [0, 1]}
 
 
 def test_a_group_that_is_full_takes_no_more(table):
@@ -90,7 +90,7 @@ def test_a_group_that_is_full_takes_no_more(table):
 
 
 def test_only_joining_makes_a_group(table):
-    assert table.refused(lambda: table.beat("a", 1)) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert table.refused(lambda: table.beat("a", 2)) is ErrorCode.GROUP_ID_NOT_FOUND
     assert table.refused(lambda: table.beat("a", -1)) is ErrorCode.GROUP_ID_NOT_FOUND
     assert not table.groups
 
@@ -103,15 +103,15 @@ def test_members_that_come_together_are_assigned_to_together(table):
     table.join("a", "t")
     assert table.join("b", "t").assignment == {}
     assert table.group.phase is Phase.ASSIGNING
-    assert table.beat("a", 1).assignment is None
+    assert table.beat("a", 2).assignment is None
     table.advance(INTERVAL_MS)
-    assert plain(table.beat("a", 1).assignment) == {"t": [0, 1]}
+    assert plain(table.beat("a", 2).assignment) == {"t": [0, 1]}
 
 
 def test_a_group_can_be_assigned_to_at_once():
     table = Table({"t": 4}, group_consumer_assignment_interval_ms=0)
     table.join("a", "t")
-    assert table.join("b", "t").epoch == 2
+    assert table.join("b", "t").epoch == 3
 
 
 def test_a_partition_is_given_up_before_it_is_given_on(table):
@@ -119,16 +119,16 @@ def test_a_partition_is_given_up_before_it_is_given_on(table):
     table.join("a", "t")
     table.advance(INTERVAL_MS)
     joined = table.join("b", "t")
-    assert (joined.epoch, joined.assignment) == (2, {})
+    assert (joined.epoch, joined.assignment) == (3, {})
     assert table.group.phase is Phase.RECONCILING
 
-    told = table.beat("a", 1)
-    assert (told.epoch, plain(told.assignment)) == (1, {"t": [0, 1]}), "it stays in its epoch"
-    assert table.beat("b", 2).assignment is None, "nothing is free yet"
-    assert table.beat("a", 1).assignment is None, "it has not said that it gave them up"
+    told = table.beat("a", 2)
+    assert (told.epoch, plain(told.assignment)) == (2, {"t": [0, 1]}), "it stays in its epoch"
+    assert table.beat("b", 3).assignment is None, "nothing is free yet"
+    assert table.beat("a", 2).assignment is None, "it has not said that it gave them up"
 
-    assert table.beat("a", 1, owned={"t": [0, 1]}).epoch == 2
-    assert plain(table.beat("b", 2).assignment) == {"t": [2, 3]}
+    assert table.beat("a", 2, owned={"t": [0, 1]}).epoch == 3
+    assert plain(table.beat("b", 3).assignment) == {"t": [2, 3]}
     assert table.group.phase is Phase.STABLE
 
 
@@ -145,12 +145,12 @@ def test_a_member_in_the_middle_of_its_way_is_led_to_the_newest_target(table):
     a = table.client("a", "t")
     table.advance(INTERVAL_MS)
     b = table.client("b", "t")
-    table.beat("a", 1)
+    table.beat("a", 2)
     b.leave()
     table.advance(INTERVAL_MS)
     a.holds = {"t": [0, 1]}
     a.beat()
-    assert (a.epoch, a.holds) == (3, {"t": [0, 1, 2, 3]})
+    assert (a.epoch, a.holds) == (4, {"t": [0, 1, 2, 3]})
 
 
 def test_those_who_leave_are_replaced_by_those_who_stay(table):
@@ -215,11 +215,11 @@ def test_a_member_that_wants_something_else_is_freed_of_what_it_had_at_once(tabl
     """Even while the group is not assigned to anew yet."""
     table.set_topic("u", 2)
     table.join("a", "t")
-    told = table.beat("a", 1, topics=["u"])
-    assert (told.epoch, told.assignment) == (1, {})
-    assert table.shown == (2, 1, {"a": (1, "UNREVOKED_PARTITIONS", {}, {"t": [0, 1, 2, 3]})})
+    told = table.beat("a", 2, topics=["u"])
+    assert (told.epoch, told.assignment) == (2, {})
+    assert table.shown == (3, 2, {"a": (2, "UNREVOKED_PARTITIONS", {}, {"t": [0, 1, 2, 3]})})
     table.advance(INTERVAL_MS)
-    assert plain(table.beat("a", 1, owned={}).assignment) == {"u": [0, 1]}
+    assert plain(table.beat("a", 2, owned={}).assignment) == {"u": [0, 1]}
 
 
 def test_what_a_member_chooses_is_what_most_choose(table):
@@ -248,7 +248,7 @@ def test_the_range_assignor_is_used_when_it_is_chosen():
 
 def test_an_epoch_that_the_broker_does_not_know_is_fenced(table):
     table.join("a", "t")
-    for epoch in (2, 7):
+    for epoch in (1, 3, 7):
         refused = table.refused(lambda epoch=epoch: table.beat("a", epoch))
         assert refused is ErrorCode.FENCED_MEMBER_EPOCH
 
@@ -258,11 +258,11 @@ def test_a_member_that_missed_an_answer_repeats_its_last_epoch(table):
     table.join("a", "t")
     table.advance(INTERVAL_MS)
     table.join("b", "t")
-    table.beat("a", 1)
-    table.beat("a", 1, owned={"t": [0, 1]})
+    table.beat("a", 2)
+    table.beat("a", 2, owned={"t": [0, 1]})
 
     def refused(**said):
-        return table.refused(lambda: table.beat("a", 1, **said))
+        return table.refused(lambda: table.beat("a", 2, **said))
 
     assert refused(owned={"t": [0, 1]}) is ErrorCode.NONE
     assert refused() is ErrorCode.FENCED_MEMBER_EPOCH
@@ -272,12 +272,12 @@ def test_a_member_that_missed_an_answer_repeats_its_last_epoch(table):
 def test_a_fenced_member_starts_over_with_epoch_0(table):
     table.join("a", "t")
     reply = table.join("a", "t")
-    assert (reply.epoch, plain(reply.assignment)) == (1, {"t": [0, 1, 2, 3]})
+    assert (reply.epoch, plain(reply.assignment)) == (2, {"t": [0, 1, 2, 3]})
 
 
 def test_who_is_no_member_is_told_so(table):
     table.join("a", "t")
-    assert table.refused(lambda: table.beat("b", 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert table.refused(lambda: table.beat("b", 2)) is ErrorCode.UNKNOWN_MEMBER_ID
     assert table.refused(lambda: table.beat("b", -1)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -286,8 +286,8 @@ def test_a_state_of_a_newer_kafka_sends_the_member_away(table):
     unknown = table.group.members["a"]._replace(state=State.UNKNOWN)
     replay.apply(table.groups, *current_row(GROUP, unknown))
     table.advance(INTERVAL_MS)
-    assert table.refused(lambda: table.beat("a", 1)) is ErrorCode.FENCED_MEMBER_EPOCH
-    assert plain(table.beat("a", 1, owned={}).assignment) is None
+    assert table.refused(lambda: table.beat("a", 2)) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert plain(table.beat("a", 2, owned={}).assignment) is None
     assert table.group.phase is Phase.STABLE
 
 
@@ -311,10 +311,10 @@ def test_a_member_that_does_not_give_up_in_time_is_out(table):
     table.join("a", "t", rack="r")
     table.advance(INTERVAL_MS)
     table.join("b", "t")
-    epoch = table.beat("a", 1).epoch
+    epoch = table.beat("a", 2).epoch
     for _ in range(REBALANCE_MS // 10_000):
         table.advance(10_000)
-        for name, at in (("a", epoch), ("b", 2)):
+        for name, at in (("a", epoch), ("b", 3)):
             if name in table.group.members:
                 table.beat(name, at)
     assert (REBALANCE, GROUP, "a") in table.came
@@ -337,7 +337,7 @@ def test_a_coordinator_that_begins_anew_gives_everybody_a_session(table):
     table.join("a", "t")
     table.advance(INTERVAL_MS)
     table.join("b", "t")
-    table.beat("a", 1)
+    table.beat("a", 2)
     table.advance(SESSION_MS - 2000)
     table.restart()
     assert table.timers == {
@@ -345,7 +345,7 @@ def test_a_coordinator_that_begins_anew_gives_everybody_a_session(table):
         (SESSION, GROUP, "b"): table.now_ms + SESSION_MS,
         (REBALANCE, GROUP, "a"): table.now_ms + REBALANCE_MS,
     }
-    assert table.beat("a", 1, owned={"t": [0, 1]}).epoch == 2
+    assert table.beat("a", 2, owned={"t": [0, 1]}).epoch == 3
 
 
 def test_a_timer_of_something_that_is_over_has_no_effect(table):
@@ -366,7 +366,7 @@ def test_the_time_limits_of_a_group_are_its_own(table):
     )
     assert table.join("a", "t").heartbeat_interval_ms == 15_000
     assert table.timers[SESSION, GROUP, "a"] == START_MS + 50_000
-    assert table.join("b", "t").epoch == 2
+    assert table.join("b", "t").epoch == 3
 
 
 # What no group could take.

@@ -217,7 +217,7 @@ def test_an_empty_classic_group_makes_way(table):
     table.classic_leave(Leaver(a.id))
     assert table.group.is_empty
     reply = table.join("c", "t")
-    assert (reply.epoch, plain(reply.assignment)) == (1, {"t": [0, 1, 2, 3]})
+    assert (reply.epoch, plain(reply.assignment)) == (2, {"t": [0, 1, 2, 3]})
     assert table.replayed() == table.groups
 
 

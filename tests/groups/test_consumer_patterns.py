@@ -144,11 +144,11 @@ def test_an_expression_goes_with_the_last_who_wants_it(table):
     table.join("b", pattern="t.*")
     table.beat("a", -1)
     assert set(table.group.patterns) == {"t.*"}
-    table.beat("b", 1, pattern="u")
+    table.beat("b", 2, pattern="u")
     assert set(table.group.patterns) == {"u"}
-    table.beat("b", 1, pattern="", topics=["ta"], owned={})
+    table.beat("b", 2, pattern="", topics=["ta"], owned={})
     assert not table.group.patterns
-    table.beat("b", 1, pattern="u", owned={})
+    table.beat("b", 2, pattern="u", owned={})
     table.beat("b", -1)
     assert not table.group.patterns
 

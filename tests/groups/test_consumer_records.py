@@ -125,7 +125,7 @@ def test_what_was_known_of_topics_before_4_1_goes_at_the_next_change(table):
     before = len(table.log)
     table.set_topic("t", 5)
     table.advance(INTERVAL_MS)
-    table.beat("a", 1)
+    table.beat("a", 2)
     assert (old, None) in table.written(before)
     assert not table.group.has_old_metadata
 
@@ -133,11 +133,11 @@ def test_what_was_known_of_topics_before_4_1_goes_at_the_next_change(table):
 def test_a_group_of_another_kafka_is_assigned_to_anew_once(table):
     """The hash of its topics is another number there."""
     a = table.client("a", "t")
-    replay.apply(table.groups, *group_row(GROUP, 1, 12345))
+    replay.apply(table.groups, *group_row(GROUP, 2, 12345))
     table.restart()
-    replay.apply(table.groups, *group_row(GROUP, 1, 12345))
+    replay.apply(table.groups, *group_row(GROUP, 2, 12345))
     table.settle(a)
-    assert table.group.epoch == 2
+    assert table.group.epoch == 3
     assert a.holds == {"t": [0, 1, 2, 3]}
 
 
@@ -152,7 +152,7 @@ def test_what_is_written_is_sorted(table):
         (topic_id("t"), topic_id("u"))
     )
     assert row.assigned_partitions[0].partitions == (0, 1, 2, 3)
-    assert row.assigned_partitions[0].assignment_epochs == (1, 1, 1, 1)
+    assert row.assigned_partitions[0].assignment_epochs == (2, 2, 2, 2)
     target = target_row(GROUP, "a", {UUID(int=2): frozenset({3, 1}), UUID(int=1): frozenset({0})})
     assert [each.topic_id.int for each in target.value.topic_partitions] == [1, 2]
     assert target.value.topic_partitions[1].partitions == (1, 3)

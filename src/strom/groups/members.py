@@ -13,6 +13,8 @@ from strom.groups.classic.group import ClassicGroup
 from strom.groups.classic.joining import JoinDecision, JoinRequest, Limits
 from strom.groups.classic.leaving import Leaver
 from strom.groups.classic.syncing import SyncDecision, SyncRequest
+from strom.groups.consumer import coordinator as consumer
+from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.machine import GroupMachine
 from strom.replicated.machine import Decision, KeyValue
 from strom.wire.errors import ErrorCode
@@ -50,7 +52,9 @@ class Kind(NamedTuple):
 
 
 #: By the type of group, but for classic ones.
-KINDS: dict[type, Kind] = {}
+KINDS: dict[type, Kind] = {
+    ConsumerGroup: Kind(consumer.join, consumer.sync, consumer.beat_classic, consumer.leave)
+}
 
 
 def join(machine: GroupMachine, request: JoinRequest, now_ms: int) -> JoinDecision:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from strom.groups.classic.group import Protocol
 from strom.groups.classic.joining import JoinRequest
 from strom.groups.classic.leaving import Leaver
-from strom.groups.classic.replies import Joined, Synced
+from strom.groups.classic.replies import NO_MEMBER, Joined, Synced
 from strom.groups.classic.syncing import SyncRequest
 from strom.groups.consumer.downgrade import can_downgrade_with, downgrade
 from strom.groups.consumer.draft import JOIN, SYNC, Draft, Moment
@@ -45,7 +45,7 @@ def join(
     try:
         return _join(Draft(group, moment, watch), request)
     except KafkaError as error:
-        return Decision((), Joined(request.member_id, error.code))
+        return Decision((), Joined(NO_MEMBER, error.code))
 
 
 def _join(draft: Draft, request: JoinRequest) -> Decision[KeyValue, Joined]:

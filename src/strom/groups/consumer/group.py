@@ -7,7 +7,7 @@ read the result, and nobody else sees it.
 
 from collections import Counter
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from immutables import Map
@@ -15,6 +15,9 @@ from immutables import Map
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import Member
 from strom.wire.errors import ErrorCode, KafkaError
+
+#: Where a group begins, with nothing assigned: a member that is told 0 would believe to be out.
+FIRST_EPOCH: Final = 1
 
 
 class Phase(StrEnum):
@@ -40,11 +43,11 @@ class ConsumerGroup(NamedTuple):
     """A consumer group at one moment."""
 
     id: str
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     #: Of the topics that the group reads: another one means that they have changed.
     metadata_hash: int = 0
     #: The group epoch that the targets were computed for, and when.
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assigned_at_ms: int = 0
     members: Map[str, Member] = Map()
     #: The ids of static members, by instance id.

@@ -100,7 +100,7 @@ def _told(member: Member, said: Heartbeat) -> Member:
         client_id=said.client_id,
         client_host=said.client_host,
         topic_names=member.topic_names if said.topic_names is None else said.topic_names,
-        pattern=_or(said.pattern, member.pattern),
+        pattern=member.pattern if said.pattern is None else said.pattern,
         rebalance_timeout_ms=member.rebalance_timeout_ms
         if timeout_ms == NO_TIMEOUT
         else timeout_ms,

@@ -57,6 +57,24 @@ class Limits(NamedTuple):
     assignors: tuple[str, ...]
 
 
+#: What can be set for one group, with the settings that bound it.
+SESSION: Final = (
+    "consumer.session.timeout.ms",
+    "group.consumer.min.session.timeout.ms",
+    "group.consumer.max.session.timeout.ms",
+)
+HEARTBEAT: Final = (
+    "consumer.heartbeat.interval.ms",
+    "group.consumer.min.heartbeat.interval.ms",
+    "group.consumer.max.heartbeat.interval.ms",
+)
+ASSIGNMENT: Final = (
+    "consumer.assignment.interval.ms",
+    "group.consumer.min.assignment.interval.ms",
+    "group.consumer.max.assignment.interval.ms",
+)
+
+
 def limits_of(group_id: str, image: Image, settings: BrokerSettings) -> Limits:
     """Return the settings of the group, whether it exists or not."""
     limits = _limits_of_all(settings)
@@ -64,25 +82,17 @@ def limits_of(group_id: str, image: Image, settings: BrokerSettings) -> Limits:
     if not own:
         return limits
 
-    def value_of(name: str, otherwise: int) -> int:
-        return _within_bounds(name, int(own[name]), settings) if name in own else otherwise
+    def value_of(names: tuple[str, str, str], otherwise: int) -> int:
+        name, least, most = names
+        if name not in own:
+            return otherwise
+        return min(max(int(own[name]), settings.number(least)), settings.number(most))
 
     return limits._replace(
-        session_timeout_ms=value_of("consumer.session.timeout.ms", limits.session_timeout_ms),
-        heartbeat_interval_ms=value_of(
-            "consumer.heartbeat.interval.ms", limits.heartbeat_interval_ms
-        ),
-        assignment_interval_ms=value_of(
-            "consumer.assignment.interval.ms", limits.assignment_interval_ms
-        ),
+        session_timeout_ms=value_of(SESSION, limits.session_timeout_ms),
+        heartbeat_interval_ms=value_of(HEARTBEAT, limits.heartbeat_interval_ms),
+        assignment_interval_ms=value_of(ASSIGNMENT, limits.assignment_interval_ms),
     )
-
-
-def _within_bounds(name: str, value: int, settings: BrokerSettings) -> int:
-    kind = name.removeprefix("consumer.")
-    least = settings.number(f"group.consumer.min.{kind}")
-    most = settings.number(f"group.consumer.max.{kind}")
-    return min(max(value, least), most)
 
 
 @lru_cache(maxsize=16)

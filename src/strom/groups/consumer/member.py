@@ -51,8 +51,8 @@ class Member(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topic_names: frozenset[str] = frozenset()
-    #: A regular expression for names of topics; empty or None for none.
-    pattern: str | None = None
+    #: A regular expression for names of topics; empty for none.
+    pattern: str = ""
     rebalance_timeout_ms: int = NO_TIMEOUT
     assignor: str | None = None
     #: Set while the member speaks the classic protocol.

@@ -19,13 +19,9 @@ def take_in(draft: Draft, before: Member, member: Member) -> bool:
     """Take in what the member says of itself; say whether it subscribes to something else."""
     if member != before or member.id not in draft.group.members:
         draft.write(member_row(draft.group.id, member))
-    resubscribed = (before.topic_names, before.pattern or "") != (
-        member.topic_names,
-        member.pattern or "",
-    )
-    # Epoch 0 is for groups that are not there; the first member leaves it behind.
-    follow_topics(draft, resubscribed=resubscribed or draft.group.epoch == 0)
-    return resubscribed
+    was, wanted = (before.topic_names, before.pattern), (member.topic_names, member.pattern)
+    follow_topics(draft, resubscribed=was != wanted)
+    return was != wanted
 
 
 def assign_if_due(draft: Draft) -> None:

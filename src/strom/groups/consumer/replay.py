@@ -86,7 +86,7 @@ def _member(
         client_id=value.client_id,
         client_host=value.client_host,
         topic_names=frozenset(value.subscribed_topic_names),
-        pattern=value.subscribed_topic_regex,
+        pattern=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         assignor=value.server_assignor,
         classic=value.classic_member_metadata,

@@ -17,7 +17,7 @@ from strom.metadata.settings.definition import (
     USED,
     Setting,
 )
-from strom.metadata.settings.reasons import GROUPS, ONE_LOOP, STREAMS
+from strom.metadata.settings.reasons import ONE_LOOP, ONE_WRITE, STREAMS
 
 SETTINGS: Final = (
     Setting("group.min.session.timeout.ms", INT, 6000, None, MEDIUM, READ_ONLY, USED).says(
@@ -43,7 +43,7 @@ SETTINGS: Final = (
         Listed(("consumer", "classic", "share", "streams"), may_be_empty=False),
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("The group protocols that are served."),
     Setting("group.coordinator.threads", INT, 4, AT_LEAST_1, HIGH, READ_ONLY, ONE_LOOP).says(
         "Threads that coordinate groups."
@@ -52,7 +52,7 @@ SETTINGS: Final = (
         "group.coordinator.background.threads", INT, 2, AT_LEAST_1, HIGH, READ_ONLY, ONE_LOOP
     ).says("Threads for the coordinators' work in the background."),
     Setting(
-        "group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY, GROUPS
+        "group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY, ONE_WRITE
     ).says("How long a coordinator collects writes; -1 adapts to the load."),
     Setting(
         "group.coordinator.cached.buffer.max.bytes",
@@ -61,22 +61,22 @@ SETTINGS: Final = (
         Range(524_288),
         MEDIUM,
         CLUSTER_WIDE,
-        GROUPS,
+        ONE_WRITE,
     ).says("The largest write buffer that a coordinator keeps for the next write."),
     Setting(
-        "group.consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("How long a consumer group member may be silent."),
     Setting(
-        "group.consumer.min.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.min.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("The shortest session time-out that a consumer group may set."),
     Setting(
-        "group.consumer.max.session.timeout.ms", INT, 60_000, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.max.session.timeout.ms", INT, 60_000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("The longest session time-out that a consumer group may set."),
     Setting(
-        "group.consumer.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("How often consumer group members send heartbeats."),
     Setting(
-        "group.consumer.min.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.min.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, READ_ONLY, USED
     ).says("The shortest heartbeat interval that a consumer group may set."),
     Setting(
         "group.consumer.max.heartbeat.interval.ms",
@@ -85,13 +85,13 @@ SETTINGS: Final = (
         AT_LEAST_1,
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("The longest heartbeat interval that a consumer group may set."),
     Setting(
-        "group.consumer.assignment.interval.ms", INT, 1000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, GROUPS
+        "group.consumer.assignment.interval.ms", INT, 1000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED
     ).says("The least time between two assignments of a consumer group."),
     Setting(
-        "group.consumer.min.assignment.interval.ms", INT, 0, AT_LEAST_0, MEDIUM, READ_ONLY, GROUPS
+        "group.consumer.min.assignment.interval.ms", INT, 0, AT_LEAST_0, MEDIUM, READ_ONLY, USED
     ).says("The shortest assignment interval that a consumer group may set."),
     Setting(
         "group.consumer.max.assignment.interval.ms",
@@ -100,9 +100,9 @@ SETTINGS: Final = (
         AT_LEAST_0,
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("The longest assignment interval that a consumer group may set."),
-    Setting("group.consumer.max.size", INT, INT_MAX, AT_LEAST_1, MEDIUM, READ_ONLY, GROUPS).says(
+    Setting("group.consumer.max.size", INT, INT_MAX, AT_LEAST_1, MEDIUM, READ_ONLY, USED).says(
         "How many members a consumer group may have."
     ),
     Setting(
@@ -115,7 +115,7 @@ SETTINGS: Final = (
         FILLED_LIST,
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("The server-side assignors of consumer groups; the first is the default."),
     Setting(
         "group.consumer.migration.policy",
@@ -124,7 +124,7 @@ SETTINGS: Final = (
         OneOf(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), ignores_case=True),
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("Which changes between the classic and the consumer protocol are allowed."),
     Setting(
         "group.consumer.regex.refresh.interval.ms",
@@ -133,7 +133,7 @@ SETTINGS: Final = (
         Range(10000),
         MEDIUM,
         READ_ONLY,
-        GROUPS,
+        USED,
     ).says("How often subscriptions by pattern are matched against the topics again."),
     Setting(
         "group.streams.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, READ_ONLY, STREAMS

@@ -20,18 +20,18 @@ from strom.metadata.settings.definition import (
     USED,
     Setting,
 )
-from strom.metadata.settings.reasons import GROUPS, SHARE, STREAMS
+from strom.metadata.settings.reasons import SHARE, STREAMS
 
 #: What can be set for one group.
 GROUP: Final = (
     Setting(
-        "consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE, GROUPS
+        "consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE, USED
     ).says("How long a member of the consumer group may be silent."),
     Setting(
-        "consumer.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE, GROUPS
+        "consumer.heartbeat.interval.ms", INT, 5000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE, USED
     ).says("How often members of the consumer group send heartbeats."),
     Setting(
-        "consumer.assignment.interval.ms", INT, 1000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, GROUPS
+        "consumer.assignment.interval.ms", INT, 1000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED
     ).says("The least time between two assignments of the consumer group."),
     Setting("share.session.timeout.ms", INT, 45_000, AT_LEAST_1, MEDIUM, CLUSTER_WIDE, SHARE).says(
         "How long a member of the share group may be silent."
