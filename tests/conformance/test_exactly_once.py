@@ -1,0 +1,172 @@
+"""Exactly once, whoever is killed: what is read, written and committed is one thing or nothing.
+
+Rows: TXN-07, TXN-12, ACK-06, STR-13. The broker and its clients are killed at random points; then a
+judge reads what careful readers see: nothing lost, nothing twice, nothing out of order, the offsets
+of the groups where the records are, and nothing left open.
+"""
+
+import os
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.conformance.exactly_once import (
+    PARTITIONS,
+    CopierProcess,
+    end_offsets,
+    read_committed,
+    run_lives,
+)
+from tests.conformance.raw import Raw
+
+SEED = int(os.environ.get("STROM_CRASH_SEED", "4711"))
+SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
+PATIENCE_SECONDS = 120
+#: In each round; a start takes longer than the work.
+KILLS_MAX = 6
+SETTINGS = {
+    "transaction_abort_timed_out_transaction_cleanup_interval_ms": 500,
+    "group_initial_rebalance_delay_ms": 0,
+    "group_min_session_timeout_ms": 500,
+    # Small segments: rolls and snapshots of producers are part of it.
+    "log_segment_bytes": 1 << 20,
+}
+
+pytestmark = [pytest.mark.soak, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def create(process, *names, partitions=PARTITIONS):
+    admin = AdminClient({"bootstrap.servers": process.bootstrap, "log_level": 0})
+    for future in admin.create_topics([NewTopic(each, partitions, 1) for each in names]).values():
+        future.result()
+
+
+def committed_offset(process, group, topic, partition):
+    place = {"name": topic, "partition_indexes": [partition]}
+    asked = {"groups": [{"group_id": group, "topics": [place]}], "require_stable": True}
+    with Raw(process.bootstrap) as raw:
+        while True:
+            (told,) = raw.ask("offset_fetch", 9, asked)["groups"]
+            if told["error_code"] == "none":
+                (found,) = told["topics"][0]["partitions"]
+                if found["error_code"] == "none":
+                    return found["committed_offset"]
+
+
+class Killer:
+    """Kills the broker now and then, and starts it again."""
+
+    def __init__(self, process, dice):
+        self.process, self.dice = process, dice
+        self.is_over = threading.Event()
+        self.kills = 0
+        self.thread = threading.Thread(target=self.run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()
+
+    def run(self):
+        while self.kills < KILLS_MAX and not self.is_over.wait(self.dice.uniform(0.02, 0.4)):
+            self.process.kill()
+            self.process.start()
+            self.kills += 1
+
+
+@pytest.mark.parametrize("version", [1, 2], ids=["version 1", "version 2"])
+def test_txn_12_whoever_dies_each_number_is_there_once(broker_process, version):
+    seed = time.time_ns() if SOAK_SECONDS else SEED + version
+    dice = random.Random(seed)
+    process = broker_process(**SETTINGS)
+    names = ["a", "b"]
+    create(process, *names)
+    done, end = 0, time.monotonic() + SOAK_SECONDS / 4
+    goal = 150
+    while done == 0 or time.monotonic() < end:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        with Killer(process, dice) as killer, ThreadPoolExecutor(len(names)) as pool:
+            lives = [
+                pool.submit(
+                    run_lives,
+                    process,
+                    name,
+                    version=version,
+                    seed=dice.random(),
+                    end=done + goal,
+                    deadline=deadline,
+                )
+                for name in names
+            ]
+            transactions = sum(each.result() for each in lives)
+        done += goal
+        assert transactions > goal // 4
+        assert killer.kills, "nobody was killed"
+        for name in names:
+            expected = [b"%d" % each for each in range(done)]
+            found = read_committed(process.bootstrap, name, PARTITIONS)
+            assert found == dict.fromkeys(range(PARTITIONS), expected), f"seed {seed}"
+            assert committed_offset(process, f"{name}-group", name, 0) == done, f"seed {seed}"
+            ends = [end_offsets(process.bootstrap, name, PARTITIONS, each) for each in (0, 1)]
+            assert ends[0] == ends[1], f"seed {seed}: a transaction is open for good"
+    process.stop()
+
+
+def feed(process, topic, count):
+    producer = Producer({"bootstrap.servers": process.bootstrap, "enable.idempotence": True})
+    for number in range(count):
+        for partition in range(PARTITIONS):
+            producer.produce(topic, b"%d" % number, partition=partition)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+
+
+def test_str_13_a_group_of_copiers_copies_each_record_once(broker_process):
+    """librdkafka's consumers and producers, killed like the broker; other members go on."""
+    seed = time.time_ns() if SOAK_SECONDS else SEED
+    dice = random.Random(seed)
+    process = broker_process(**SETTINGS)
+    create(process, "source", "target")
+    count = 3000 if not SOAK_SECONDS else round(100 * SOAK_SECONDS)
+    feed(process, "source", count)
+    copiers = [
+        CopierProcess(process.bootstrap, "source", "target", f"copier-{each}", dice.random())
+        for each in range(2)
+    ]
+    deadline = time.monotonic() + PATIENCE_SECONDS + SOAK_SECONDS
+    pause = threading.Event()
+    try:
+        kills = 0
+        while not is_copied(process, count):
+            assert time.monotonic() < deadline, f"seed {seed}: the copy is not done"
+            for each in copiers:
+                each.start()
+            pause.wait(dice.uniform(0.2, 2))
+            if kills < KILLS_MAX or SOAK_SECONDS:
+                kills += 1
+                victim = dice.choice([process, *copiers])
+                victim.kill()
+                victim.start()
+    finally:
+        for each in copiers:
+            each.kill()
+    found = read_committed(process.bootstrap, "target", PARTITIONS)
+    expected = [b"%d" % each for each in range(count)]
+    assert found == dict.fromkeys(range(PARTITIONS), expected), f"seed {seed}"
+    process.stop()
+
+
+def is_copied(process, count):
+    group = "target-copiers"
+    with Raw(process.bootstrap) as raw:
+        raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": [group]})
+    places = range(PARTITIONS)
+    return all(committed_offset(process, group, "source", each) == count for each in places)
