@@ -31,10 +31,12 @@ async def in_thread(work: Callable[[], Result]) -> Result:
 
 @dataclass(slots=True)
 class Host:
-    """The clock, the disk, chance, and threads."""
+    """The clock, the disk, chance, threads and processes."""
 
     now_ms: Callable[[], int] = wall_clock_ms
     disk: Disk = field(default_factory=RealDisk)
     offload: Offload = in_thread
     new_id: Callable[[], uuid.UUID] = uuid.uuid4  # noqa: TID251 - the source that is injected
     rng: random.Random = field(default_factory=random.Random)
+    #: Whether another process sees the same disk, and may be given work that is long.
+    has_processes: bool = True

@@ -1,4 +1,4 @@
-"""What a broker does by the clock: checkpoints, retention, flushes, expiry, idle clients.
+"""What a broker does by the clock: checkpoints, retention, cleaning, flushes, expiry, idle clients.
 
 Each chore has its own interval, a setting of Kafka's; one that fails is tried again when its
 time comes round. Nothing here waits for a disk on the loop.
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from time import perf_counter
 
+from strom.broker.cleaning import Cleaning
 from strom.broker.context import Parts
 from strom.broker.replicas import start_offset_of
 from strom.broker.server import Server
@@ -33,6 +34,7 @@ class Housekeeping:
     def __init__(self, parts: Parts, server: Server) -> None:
         self._parts = parts
         self._server = server
+        self._cleaning = Cleaning(parts)
         #: One for each chore, taken while it is being done.
         self._turns: list[asyncio.Lock] = []
 
@@ -52,7 +54,9 @@ class Housekeeping:
             ),
             ("log.flush.scheduler.interval.ms", first_ms, self.flush),
             ("producer.id.expiration.check.interval.ms", first_ms, self.expire_producers),
+            ("log.cleaner.backoff.ms", 0, self._cleaning.clean),
         ]
+        self._cleaning.start()
         for name, delay_ms, chore in chores:
             if settings.number(name) <= INTERVAL_MS_MAX:
                 start_task(self._repeat(name, delay_ms, chore))
@@ -61,6 +65,7 @@ class Housekeeping:
 
     async def stop(self) -> None:
         """Let no chore begin any more; return when none is being done."""
+        await self._cleaning.stop()
         for turn in self._turns:
             await turn.acquire()
 

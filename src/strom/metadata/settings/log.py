@@ -167,20 +167,20 @@ SETTINGS: Final = (
     Setting("compression.zstd.level", INT, 3, Range(-131_072, 22), MEDIUM, CLUSTER_WIDE, USED).says(
         "The level used when the broker compresses with zstd."
     ),
-    Setting("log.cleaner.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, CLEANER).says(
+    Setting("log.cleaner.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, USED).says(
         "Whether the cleaner that compacts logs runs."
     ),
-    Setting("log.cleaner.threads", INT, 1, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, CLEANER).says(
-        "Threads that compact logs."
+    Setting("log.cleaner.threads", INT, 1, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED).says(
+        "How many logs are compacted at the same time, each in a process of its own."
     ),
-    Setting("log.cleaner.backoff.ms", LONG, 15_000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, CLEANER).says(
+    Setting("log.cleaner.backoff.ms", LONG, 15_000, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED).says(
         "How long the cleaner rests when there was nothing to clean."
     ),
     Setting(
-        "log.cleaner.dedupe.buffer.size", LONG, 134_217_728, None, MEDIUM, CLUSTER_WIDE, CLEANER
+        "log.cleaner.dedupe.buffer.size", LONG, 134_217_728, None, MEDIUM, CLUSTER_WIDE, USED
     ).says("The memory for the map of keys while compacting."),
     Setting(
-        "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, MEDIUM, CLUSTER_WIDE, CLEANER
+        "log.cleaner.io.buffer.load.factor", DOUBLE, 0.9, None, MEDIUM, CLUSTER_WIDE, USED
     ).says("How full the map of keys may get."),
     Setting(
         "log.cleaner.io.buffer.size", INT, 524_288, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, CLEANER
@@ -192,7 +192,7 @@ SETTINGS: Final = (
         None,
         MEDIUM,
         CLUSTER_WIDE,
-        CLEANER,
+        USED,
     ).says("The most bytes a second that the cleaner reads and writes."),
     Setting(
         "log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, Range(0, 1), MEDIUM, CLUSTER_WIDE, USED

@@ -1,0 +1,255 @@
+"""When logs are cleaned, and which: the dirtiest first, as long as one is due (CMP-03, CMP-05).
+
+Every `log.cleaner.backoff.ms` the compacted logs are looked at. Each of `log.cleaner.threads`
+cleaners takes the dirtiest that is due, has it cleaned elsewhere (`cleaner_process`), and swaps the
+segments on the loop, which is a row of renames; old files go after `file.delete.delay.ms`, and who
+reads from them reads on. How far each log is clean is noted in `cleaner-offset-checkpoint`.
+
+A log that was deleted, moved or cut meanwhile takes nothing of it. One that cannot be cleaned, as
+it is damaged, is left alone until the broker starts again, and counted.
+"""
+
+import asyncio
+import contextlib
+import logging
+from functools import partial
+from typing import NamedTuple
+
+from strom.broker.cleaner_process import Cleaner, CleaningFailedError
+from strom.broker.context import Parts
+from strom.broker.turns import in_turns
+from strom.log.checkpoints import CLEANER
+from strom.log.cleaning import Cleaned, Job, Source
+from strom.log.cleaning_batches import LastWritten
+from strom.log.cleaning_choice import Cleanable, find_cleanable
+from strom.log.log import Log
+from strom.replication.partition import Partition
+
+log = logging.getLogger("strom.cleaning")
+
+SEED_BYTES = 16
+METRIC = "kafka_log_logcleanermanager_"
+
+
+class Candidate(NamedTuple):
+    """A log that could be cleaned."""
+
+    partition: Partition
+    cleanable: Cleanable
+
+
+class Cleaning:
+    """The cleaners of one broker."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._stopping = False
+        self._is_loaded = False
+        #: Being cleaned, or found in this round not to be cleanable now.
+        self._busy: set[Partition] = set()
+        self._passed: set[Partition] = set()
+        #: What cannot be cleaned, with the log that this was found of.
+        self._uncleanable: dict[Partition, Log] = {}
+        self._cleaners: set[Cleaner] = set()
+        self._last_run_ms = 0
+        self._max_dirty = 0.0
+
+    def start(self) -> None:
+        """Show how it goes."""
+        parts, metrics = self._parts, self._parts.metrics
+        self._last_run_ms = parts.host.now_ms()
+        metrics.add_gauge(
+            METRIC + "time_since_last_run_ms",
+            "Since the cleaner last looked for something to clean.",
+            lambda: parts.host.now_ms() - self._last_run_ms,
+        )
+        metrics.add_gauge(
+            METRIC + "max_dirty_percent",
+            "Of the dirtiest log, when the cleaner last looked.",
+            lambda: int(100 * self._max_dirty),
+        )
+        metrics.add_gauge(
+            METRIC + "uncleanable_partitions_count",
+            "Partitions whose logs cannot be cleaned.",
+            lambda: len(self._still_uncleanable()),
+        )
+
+    async def stop(self) -> None:
+        """Break off what is being cleaned: the old segments are all there."""
+        self._stopping = True
+        for cleaner in list(self._cleaners):
+            await cleaner.close()
+
+    async def clean(self) -> None:
+        """Clean what is due, and return when nothing is."""
+        settings = self._parts.settings
+        threads = settings.number("log.cleaner.threads")
+        if not settings.flag("log.cleaner.enable") or self._stopping:
+            return
+        if not self._is_loaded:
+            await self._load()
+        self._passed = set()
+        self._last_run_ms = self._parts.host.now_ms()
+        await asyncio.gather(*(self._work(threads) for _ in range(threads)))
+
+    async def _load(self) -> None:
+        """Take over how far the logs are clean."""
+        parts = self._parts
+        for directory in parts.replicas.online_directories:
+            offsets = await parts.host.offload(partial(directory.read_checkpoint, CLEANER))
+            for partition in parts.replicas.partitions_in(directory):
+                offset = offsets.get((partition.topic, partition.index), 0)
+                # A checkpoint beyond the log is another log's.
+                if offset <= partition.log.end_offset:
+                    partition.log.clean_offset = offset
+        self._is_loaded = True
+
+    async def _work(self, threads: int) -> None:
+        cleaner = Cleaner(self._parts.host)
+        self._cleaners.add(cleaner)
+        try:
+            while (chosen := await self._choose()) is not None:
+                self._busy.add(chosen)
+                try:
+                    await self._clean(chosen, cleaner, threads)
+                finally:
+                    self._busy.discard(chosen)
+        finally:
+            self._cleaners.discard(cleaner)
+            await cleaner.close()
+
+    # The choice.
+
+    async def _choose(self) -> Partition | None:
+        """Return the dirtiest log that is due and that nobody has."""
+        parts = self._parts
+        compacted = [
+            each for each in parts.replicas.partitions() if each.log.config.cleanup_compact
+        ]
+        looked = await in_turns(compacted, self._look, parts.host.offload, failed=lambda *_: None)
+        found = [each for each in looked if each is not None and self._is_free(each.partition)]
+        self._max_dirty = max((each.cleanable.ratio for each in found), default=0.0)
+        due = [
+            each
+            for each in found
+            if each.cleanable.is_due(each.partition.log.config.cleanable_dirty_ratio_min)
+        ]
+        if not due or self._stopping:
+            return None
+        return max(due, key=lambda each: each.cleanable.ratio).partition
+
+    def _look(self, partition: Partition) -> Candidate | None:
+        if not self._is_free(partition) or len(partition.log.segments) < 2:
+            return None
+        now_ms = self._parts.host.now_ms()
+        return Candidate(partition, find_cleanable(partition.log, partition.high_watermark, now_ms))
+
+    def _is_free(self, partition: Partition) -> bool:
+        return (
+            partition not in self._busy
+            and partition not in self._passed
+            and self._uncleanable.get(partition) is not partition.log
+            and self._parts.replicas.holds(partition)
+        )
+
+    def _still_uncleanable(self) -> list[Partition]:
+        holds = self._parts.replicas.holds
+        return [each for each, its in self._uncleanable.items() if holds(each) and each.log is its]
+
+    # The work.
+
+    async def _clean(self, partition: Partition, cleaner: Cleaner, threads: int) -> None:
+        """Clean one log; whatever comes of it, it is clean, passed over or uncleanable."""
+        its = partition.log
+        try:
+            if not await self._clean_log(partition, cleaner, threads):
+                self._passed.add(partition)
+        except CleaningFailedError as error:
+            self._passed.add(partition)
+            if self._stopping:
+                return
+            log.warning("Cannot clean %s-%d: %s", partition.topic, partition.index, error)
+            if error.is_permanent:
+                self._uncleanable[partition] = its
+        except OSError as error:
+            # Names are changed in part: a start puts that right.
+            self._passed.add(partition)
+            its.failed = error
+            self._parts.replicas.check(partition)
+
+    async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
+        parts, its = self._parts, partition.log
+        # What is cleaned has gaps, which only what is surely on disk may have.
+        await parts.flushing.flush(partition)
+        candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
+        if its is not partition.log or candidate.end_offset <= candidate.first_dirty_offset:
+            return False
+        job = self._job(its, candidate, threads)
+        rate = parts.settings.ratio("log.cleaner.io.max.bytes.per.second")
+        before = sum(each.size_bytes for each in job.sources)
+        async with contextlib.aclosing(cleaner.work(job, rate)) as groups:
+            async for cleaned in groups:
+                if self._stopping or not parts.replicas.holds(partition):
+                    return False
+                if partition.log is not its:
+                    return False
+                if not cleaned.sources:
+                    return await self._note_clean(partition, cleaned, before)
+                if not await self._swap(its, cleaned):
+                    return False
+        return False
+
+    def _look_again(self, partition: Partition) -> Cleanable:
+        now_ms = self._parts.host.now_ms()
+        return find_cleanable(partition.log, partition.high_watermark, now_ms)
+
+    def _job(self, its: Log, cleanable: Cleanable, threads: int) -> Job:
+        parts, config = self._parts, its.config
+        sources = [each for each in its.segments if each.base_offset < cleanable.end_offset]
+        known = () if its.producers is None else its.producers.items()
+        memory = parts.settings.number("log.cleaner.dedupe.buffer.size") // max(threads, 1)
+        return Job(
+            directory=its.directory,
+            sources=tuple(Source(each.base_offset, each.size_bytes) for each in sources),
+            later=tuple(each.base_offset for each in its.segments[len(sources) :]),
+            first_dirty_offset=cleanable.first_dirty_offset,
+            end_offset=cleanable.end_offset,
+            producers={id_: LastWritten(each.last_offset, each.epoch) for id_, each in known},
+            segment_bytes=config.segment_bytes,
+            index_bytes_max=config.index_bytes_max,
+            interval_bytes=config.index_interval_bytes,
+            delete_retention_ms=config.delete_retention_ms,
+            now_ms=parts.host.now_ms(),
+            memory_bytes=memory,
+            load_factor=parts.settings.ratio("log.cleaner.io.buffer.load.factor"),
+            seed=parts.host.rng.randbytes(SEED_BYTES),
+        )
+
+    async def _swap(self, its: Log, cleaned: Cleaned) -> bool:
+        """Replace a group's segments; False if the log is another one by now."""
+        host = self._parts.host
+        files = its.replace(cleaned.sources, cleaned.size_bytes)
+        if not files:
+            return False
+        directory, delay_ms = its.directory, its.config.delete_delay_ms
+        # The old files are removed only once the new ones surely have their names.
+        await host.offload(partial(host.disk.sync_directory, directory))
+        self._parts.replicas.remove_later(files, delay_ms, host.disk.remove)
+        return True
+
+    async def _note_clean(self, partition: Partition, end: Cleaned, before: int) -> bool:
+        its = partition.log
+        its.clean_offset = min(end.end_offset, its.end_offset)
+        after = sum(each.size_bytes for each in its.segments if each.base_offset < end.end_offset)
+        log.info(
+            "Cleaned %s-%d up to offset %d: %d bytes of %d are left",
+            partition.topic,
+            partition.index,
+            end.end_offset,
+            after,
+            before,
+        )
+        await self._parts.replicas.checkpoint(
+            partition.directory, CLEANER, lambda each: each.log.clean_offset or None
+        )
+        return True

@@ -1,0 +1,162 @@
+"""Compaction as a client sees it, on a broker that cleans as soon as it can.
+
+Rows are named at each test; docs/requirements.md has the table of all.
+"""
+
+import random
+import urllib.request
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from tests import nodes
+from tests.conformance.book import PATIENCE_SECONDS, SOON
+
+EAGER = {**SOON, "log.cleaner.backoff.ms": "20", "strom.http.port": "0"}
+#: What no codec makes smaller; a segment holds some seventeen of them.
+VALUE = random.Random(4).randbytes(60_000)
+TOPIC = {
+    "cleanup_policy": "compact",
+    "segment_bytes": 1024 * 1024,
+    "min_cleanable_dirty_ratio": 0.01,
+    "file_delete_delay_ms": 1,
+}
+
+
+def send(node, topic, pairs, **config):
+    """Send keys and values, each a batch of its own; which were refused."""
+    producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 0, **config})
+    refused = []
+    for key, value in pairs:
+        producer.produce(
+            topic, value, key, on_delivery=lambda error, _: error and refused.append(error)
+        )
+        assert producer.flush(PATIENCE_SECONDS) == 0
+    return refused
+
+
+def read_all(node, topic):
+    """Return offset, key and value of all that a new reader is given."""
+    consumer = node.consumer(**{"enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while (message := consumer.poll(PATIENCE_SECONDS)).error() is None:
+        found.append((message.offset(), message.key(), message.value()))
+    consumer.close()
+    return found
+
+
+def clean_offset(node, topic):
+    lines = [line.split() for line in node.text("cleaner-offset-checkpoint")[2:]]
+    return next((int(offset) for name, _, offset in lines if name == topic), 0)
+
+
+def cleaned(node, topic, **more):
+    """Fill a topic with the newest of ten keys many times over; wait until it is clean."""
+    node.create(topic, **TOPIC, **more)
+    sent = [(b"key %d" % (n % 10), b"%d" % n + VALUE) for n in range(100)]
+    assert send(node, topic, sent) == []
+    node.until(lambda: clean_offset(node, topic) > 60)
+    return [(offset, *pair) for offset, pair in enumerate(sent)]
+
+
+def test_of_each_key_the_newest_is_left(book):
+    """CMP-01, CMP-03, CMP-06, CMP-09, CMP-10, RET-01, LOG-12, BRK-12."""
+    node = book(EAGER)
+    sent = cleaned(node, "preise")
+    found = read_all(node, "preise")
+    end = clean_offset(node, "preise")
+    newest = {key: offset for offset, key, _ in sent if offset < end}
+    assert found == [each for each in sent if each[0] >= end or newest[each[1]] == each[0]]
+    assert 10 <= len(found) < 50
+    assert node.files("preise-0")[0] == "00000000000000000000.index"
+
+
+def test_a_restart_goes_on_from_the_checkpoint(book):
+    """CMP-09: what was cleaned stays so, and is written and read on."""
+    node = book(EAGER)
+    cleaned(node, "preise")
+    before = read_all(node, "preise")
+    node.broker.stop()
+    node.broker.start()
+    node.connect()
+    assert read_all(node, "preise")[-10:] == before[-10:]
+    assert send(node, "preise", [(b"key 0", b"last")]) == []
+    assert read_all(node, "preise")[-1] == (100, b"key 0", b"last")
+
+
+def test_a_tombstone_takes_its_key_and_goes_itself(book):
+    """CMP-11."""
+    node = book(EAGER)
+    node.create("preise", delete_retention_ms=100, **TOPIC)
+    assert send(node, "preise", [(b"gone", b"1"), (b"stays", b"2"), (b"gone", None)]) == []
+    filling = [(b"other", VALUE)] * 40
+
+    def is_gone():
+        send(node, "preise", filling)
+        return b"gone" not in {key for _, key, _ in read_all(node, "preise")}
+
+    node.until(is_gone)
+    assert (1, b"stays", b"2") in read_all(node, "preise")
+
+
+def test_a_record_without_a_key_is_refused(book):
+    """CMP-02."""
+    node = book(EAGER)
+    node.create("preise", **TOPIC)
+    (error,) = send(node, "preise", [(None, b"1")])
+    assert error.name() == "INVALID_RECORD"
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_kafka_reads_what_was_cleaned(book):
+    """CMP-08: the files are Kafka's own, records and indexes."""
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    node = book(EAGER)
+    cleaned(node, "preise", compression_type="zstd")
+    segment = node.segment("preise")
+    told = nodes.kafka_tool(
+        "kafka-dump-log",
+        "--files",
+        f"{segment},{segment.with_suffix('.index')}",
+        "--deep-iteration",
+    )
+    assert told.returncode == 0, told.stderr
+    assert "isvalid: true" in told.stdout
+    assert "isvalid: false" not in told.stdout
+    assert "Found" not in told.stdout
+
+
+def test_metrics_tell_of_the_cleaner(book):
+    """MON-01: what a Kafka operator looks at."""
+    node = book(EAGER)
+    cleaned(node, "preise")
+    with urllib.request.urlopen(node.broker.metrics_url) as answer:
+        lines = dict(
+            line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line[0] != "#"
+        )
+    assert float(lines["kafka_log_logcleanermanager_uncleanable_partitions_count"]) == 0
+    assert "kafka_log_logcleanermanager_max_dirty_percent" in lines
+    assert "kafka_log_logcleanermanager_time_since_last_run_ms" in lines
+
+
+def test_a_damaged_log_is_left_alone_and_counted(book):
+    """CMP-08: what cannot be read is not written anew."""
+    node = book(EAGER | {"log.cleaner.backoff.ms": "500"})
+    node.create("preise", **TOPIC)
+    assert send(node, "preise", [(b"k", VALUE)] * 10) == []
+    with node.segment("preise").open("r+b") as file:
+        file.seek(300)
+        file.write(b"V")
+    assert send(node, "preise", [(b"k", VALUE)] * 40) == []
+    cleaning = node.broker.broker.parts.metrics
+
+    def count():
+        return {each.name: each.read() for each in cleaning._gauges}[
+            "kafka_log_logcleanermanager_uncleanable_partitions_count"
+        ]
+
+    node.until(lambda: count() == 1)
+    assert clean_offset(node, "preise") == 0
