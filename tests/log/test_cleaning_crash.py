@@ -90,3 +90,35 @@ def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same():
     disk.crash()
     again = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
     check(again, before)
+
+
+def hollow(disk):
+    """Return a log whose first segments become one, of which only the beginning has records."""
+    log = open_log(disk, COMPACT)
+    for key in (b"stays", b"goes", b"goes", b"goes"):
+        put(log, (key, b"v"))
+        log.roll(NOW)
+    put(log, (b"goes", b"v" * 1800))
+    log.roll(NOW)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    return log
+
+
+def test_no_segment_of_a_group_stays_beside_its_replacement():
+    disk = new_disk()
+    log = hollow(disk)
+    before, start = contents(log), disk.changes
+    clean_log(log, disk)
+    after = contents(log)
+    assert [offset for offset, *_ in after] == [0, 4]
+    for changes in range(disk.changes - start):
+        disk = new_disk()
+        log = hollow(disk)
+        disk.cut_power_after(changes)
+        with pytest.raises(PowerCutError):
+            clean_log(log, disk)
+        disk.crash(Random(changes))
+        again = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
+        assert contents(again) in (before, after)
