@@ -1,0 +1,236 @@
+"""Markers on their way: written at once where they can be, until they are where not (TXN-08)."""
+
+import asyncio
+from types import SimpleNamespace
+
+from strom.broker.markers import Markers
+from strom.transactions.transaction import Producer, State
+from strom.wire.errors import ErrorCode, KafkaError
+from tests.broker.transactions import Image, Replicas, Shard
+
+A, B, OFFSETS = ("a", 0), ("b", 1), ("__consumer_offsets", 7)
+PREPARE, COMPLETE = ("end", State.PREPARE_COMMIT), ("complete", State.COMPLETE_COMMIT)
+
+
+class Groups:
+    """The coordinators of groups, of which one takes markers."""
+
+    topic = OFFSETS[0]
+
+    def __init__(self, told):
+        self.told = told
+        self.failures = []
+
+    def led(self, index):
+        if self.failures:
+            raise self.failures.pop(0)
+        return self
+
+    def end_transaction(self, producer, coordinator_epoch, *, committed, version):
+        self.told.append((OFFSETS, committed, producer.epoch, version))
+
+
+class Scene:
+    """A prepared transaction and its surroundings."""
+
+    def __init__(self, tasks):
+        self.shard = Shard()
+        self.told = self.shard.told
+        self.replicas = Replicas(self.told, A, B)
+        self.image = Image(self.replicas)
+        self.image.places.add(OFFSETS)
+        self.groups = Groups(self.told)
+        around = SimpleNamespace(
+            host=SimpleNamespace(now_ms=lambda: 1000, offload=asyncio.to_thread),
+            replicas=self.replicas,
+            flushing=SimpleNamespace(on_appended=lambda _: False),
+            start_task=tasks.create_task,
+        )
+        transactions = SimpleNamespace(on_alone=None)
+        self.markers = Markers(around, self.groups, transactions, lambda: self.image)
+        self.on_alone = transactions.on_alone
+
+    def prepare(self, *partitions, commit=True):
+        """Have a transaction end over these partitions; its reply."""
+        machine, run = self.shard.machine, self.shard.run
+        producer = run(machine.init_producer_id, "t", 1000, None, 7, now_ms=1)
+        run(machine.add_partitions, "t", producer, frozenset(partitions), version=2, now_ms=1)
+        self.told.clear()
+        return run(machine.end, "t", producer, commit=commit, version=2, spare_id=None, now_ms=1)
+
+    def end(self, *partitions, **given):
+        return self.markers.ended(self.shard, "t", self.prepare(*partitions, **given))
+
+    async def until(self, state):
+        """Wait for all that is under way, which must have led to the state."""
+        async with asyncio.timeout(10):
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+        assert self.shard.machine.transactions["t"].state is state
+
+
+def staged(scenario):
+    async def run():
+        async with asyncio.TaskGroup() as tasks:
+            return await scenario(Scene(tasks))
+
+    return asyncio.run(run())
+
+
+def test_where_it_can_be_all_is_written_before_the_end_is_answered():
+    async def scenario(scene):
+        assert scene.end(B, A, OFFSETS) == Producer(7, 1)
+        assert scene.told == [
+            PREPARE,
+            (OFFSETS, True, 1, 2),
+            (A, "COMMIT", 1, 2),
+            (B, "COMMIT", 1, 2),
+            COMPLETE,
+        ]
+
+    staged(scenario)
+
+
+def test_a_partition_that_is_gone_needs_no_marker():
+    async def scenario(scene):
+        del scene.replicas.by_place[A]
+        scene.image.places.discard(A)
+        scene.end(A, B, commit=False)
+        assert scene.told[1:] == [(B, "ABORT", 1, 2), ("complete", State.COMPLETE_ABORT)]
+
+    staged(scenario)
+
+
+def test_a_partition_that_has_seen_a_later_epoch_needs_no_marker():
+    async def scenario(scene):
+        scene.replicas.by_place[A].refusals = [ErrorCode.INVALID_PRODUCER_EPOCH]
+        scene.end(A, B)
+        assert scene.told[1:] == [(B, "COMMIT", 1, 2), COMPLETE]
+
+    staged(scenario)
+
+
+def test_what_cannot_be_written_is_tried_until_it_can_be():
+    async def scenario(scene):
+        refused = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR]
+        scene.replicas.by_place[A].refusals = refused
+        scene.groups.failures = [KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+        scene.end(A, B, OFFSETS)
+        assert scene.told == [PREPARE, (B, "COMMIT", 1, 2)]
+        await scene.until(State.COMPLETE_COMMIT)
+        assert scene.told[2:] == [(OFFSETS, True, 1, 2), (A, "COMMIT", 1, 2), COMPLETE]
+
+    staged(scenario)
+
+
+def test_it_is_complete_when_its_markers_are_committed():
+    async def scenario(scene):
+        scene.replicas.by_place[A].committed = asyncio.Event()
+        scene.end(A, B)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert scene.told[1:] == [(A, "COMMIT", 1, 2), (B, "COMMIT", 1, 2)]
+        scene.replicas.by_place[A].committed.set()
+        await scene.until(State.COMPLETE_COMMIT)
+        assert scene.told[3:] == [COMPLETE]
+
+    staged(scenario)
+
+
+def test_what_is_under_way_is_not_begun_twice():
+    async def scenario(scene):
+        scene.replicas.by_place[A].committed = asyncio.Event()
+        scene.end(A)
+        scene.on_alone(scene.shard, ("t", "unknown"))
+        await asyncio.sleep(0)
+        scene.replicas.by_place[A].committed.set()
+        await scene.until(State.COMPLETE_COMMIT)
+        assert scene.told == [PREPARE, (A, "COMMIT", 1, 2), COMPLETE]
+        scene.on_alone(scene.shard, ("t",))
+        assert len(scene.told) == 3
+
+    staged(scenario)
+
+
+def test_a_log_that_was_not_used_yet_is_made_ready_first():
+    async def scenario(scene):
+        scene.replicas.by_place[A].log.active.is_loaded = False
+        scene.end(A)
+        assert scene.told == [PREPARE]
+        await scene.until(State.COMPLETE_COMMIT)
+        assert scene.told[1:] == [(A, "COMMIT", 1, 2), COMPLETE]
+
+    staged(scenario)
+
+
+def test_a_completion_that_cannot_be_written_is_tried_again():
+    async def scenario(scene):
+        reply = scene.prepare(A)
+        scene.shard.failures = [KafkaError(ErrorCode.NOT_COORDINATOR)]
+        assert scene.markers.ended(scene.shard, "t", reply) == reply
+        assert scene.told[-1] == (A, "COMMIT", 1, 2)
+        await scene.until(State.COMPLETE_COMMIT)
+        assert scene.told.count((A, "COMMIT", 1, 2)) == 1
+
+    staged(scenario)
+
+
+def test_nothing_is_tried_for_a_coordinator_that_is_none_any_more():
+    async def scenario(scene):
+        scene.replicas.by_place[A].refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
+        scene.end(A)
+        scene.shard.is_closed = True
+
+    # The scene ends when its tasks do.
+    staged(scenario)
+
+
+def test_no_marker_is_written_before_the_outcome_is_committed():
+    async def scenario(scene):
+        reply = scene.prepare(A)
+        committed = asyncio.Event()
+
+        async def later():
+            await committed.wait()
+            return reply
+
+        coming = asyncio.ensure_future(scene.markers.ended(scene.shard, "t", later()))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert scene.told == [PREPARE]
+        # The client is gone; the transaction is ended all the same.
+        coming.cancel()
+        await asyncio.sleep(0)
+        committed.set()
+        await scene.until(State.COMPLETE_COMMIT)
+
+    staged(scenario)
+
+
+def test_an_outcome_that_is_not_committed_is_told_to_who_asked():
+    async def scenario(scene):
+        scene.prepare(A)
+
+        async def later():
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+        try:
+            await scene.markers.ended(scene.shard, "t", later())
+        except KafkaError as error:
+            assert error.code is ErrorCode.NOT_COORDINATOR
+        assert scene.told == [PREPARE]
+
+    staged(scenario)
+
+
+def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
+    async def scenario(scene):
+        markers = scene.markers
+        guards = [(place, markers.guard(place, 7)) for place in (A, A, B)]
+        other = markers.guard(A, 8)
+        scene.end(A)
+        held = [markers.release(place, 7, guard) for place, guard in guards]
+        assert held == [False, False, True]
+        assert markers.release(A, 8, other)
+        assert not markers.release(A, 8, other)
+
+    staged(scenario)
