@@ -50,9 +50,9 @@ librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, f
 producer-perf-test and consumer-perf-test. MB are 10^6 bytes of values; CPU is the broker's, user
 and system. For groups both brokers are told not to wait for more members or between assignments,
 and heartbeats are {heartbeat_ms} ms apart; what librdkafka waits by itself is in the times.
-A commit of a transaction is timed from when its records are written. The KB per partition are what
-3,000 more of them add: for Kafka to the objects alive on its heap after a full collection, for
-Strom to all of its anonymous memory.
+A commit of a transaction is timed from when its records are written. The bar of producers beside
+compaction is on Strom's own number. The KB per partition are what 3,000 more of them add: for Kafka
+to the objects alive on its heap after a full collection, for Strom to all of its anonymous memory.
 
 {versions}
 
