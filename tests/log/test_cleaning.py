@@ -24,7 +24,7 @@ from tests.log.cleaning import (
     put,
     put_transactional,
 )
-from tests.log.making import NOW, PATH, end_transaction, new_disk, open_log, reopen
+from tests.log.making import NOW, PATH, end_transaction, first_at, new_disk, open_log, reopen
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"", b"long" * 20])
 VALUES = st.none() | st.binary(max_size=40)
@@ -299,6 +299,14 @@ def test_a_log_that_was_cut_meanwhile_takes_nothing():
     log.truncate_to(3)
     assert log.replace(cleaned.sources, cleaned.size_bytes) == ()
     assert [offset for offset, _, _ in pairs_of(log)] == [0, 1, 2]
+
+
+def test_a_time_is_found_at_a_record_that_is_there():
+    config = replace(COMPACT, timestamp_type="LogAppendTime")
+    disk, log = filled([([(b"k", b"1"), (b"m", b"2")], 0, True), ([(b"k", b"3")], 0, True)], config)
+    clean_log(log, disk)
+    assert pairs_of(log) == [(1, b"m", b"2"), (2, b"k", b"3")]
+    assert first_at(log, NOW, log.end_offset).offset == 1
 
 
 def test_who_reads_the_old_segment_reads_on():

@@ -124,7 +124,8 @@ class Cleaner:
                 is_done = isinstance(answer, Failed) or not answer.sources
                 yield answer
                 question = True
-        except (ConnectionError, asyncio.IncompleteReadError, FileNotFoundError) as error:
+        except (OSError, asyncio.IncompleteReadError) as error:
+            # It could not be started, or was ended; nothing of the log has changed.
             yield Failed(f"The cleaner's process ended: {error}", False)
         finally:
             if not is_done:

@@ -89,6 +89,7 @@ class Cleaning:
         if not self._is_loaded:
             await self._load()
         self._passed = set()
+        self._uncleanable = {each: each.log for each in self._still_uncleanable()}
         self._last_run_ms = self._parts.host.now_ms()
         await asyncio.gather(*(self._work(threads) for _ in range(threads)))
 

@@ -162,7 +162,8 @@ def latest_batch(part: Part, span: Span) -> Found:
 
 
 def _first_at(header: Header, batch: memoryview, timestamp_ms: int, start_offset: int) -> Found:
-    if header.has_append_time or header.is_control:
+    is_whole = header.record_count == header.last_offset_delta + 1
+    if is_whole and (header.has_append_time or header.is_control):
         # All have the same time, so the first one that is asked for is the first.
         offset = max(header.base_offset, start_offset)
         return TimedOffset(offset, header.max_timestamp, header.leader_epoch)
