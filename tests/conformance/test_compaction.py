@@ -160,3 +160,18 @@ def test_a_damaged_log_is_left_alone_and_counted(book):
 
     node.until(lambda: count() == 1)
     assert clean_offset(node, "preise") == 0
+
+
+def test_a_topic_goes_and_comes_back_while_it_is_cleaned(book):
+    """TOP-06: nothing of the old one gets into the new one, and a stop waits for no cleaner."""
+    node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "3000000"})
+    node.create("preise", **TOPIC)
+    assert send(node, "preise", [(b"k%d" % n, VALUE) for n in range(100)]) == []
+    node.until(lambda: any(each.endswith(".cleaned") for each in node.files("preise-0")))
+    node.delete("preise")
+    node.create("preise", **TOPIC)
+    assert send(node, "preise", [(b"k", b"new")]) == []
+    assert read_all(node, "preise") == [(0, b"k", b"new")]
+    assert send(node, "preise", [(b"k", VALUE)] * 40) == []
+    node.until(lambda: clean_offset(node, "preise") > 0)
+    assert node.broker.broker.parts.replicas.is_complete
