@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 #: What one node can be asked for: whole groups of rows, and some of others.
 COUNTS = {"LOG": 14, "TOP": 24, "MSG": 16, "PRO": 23, "BRK": 24, "DSK": 21, "RET": 9, "CON": 15}
-COUNTS |= {"OFS": 13, "GRP": 18, "CMP": 12}
-SINGLE = ["ACK-01", "ACK-02", "TXN-01", "TXN-02", "TXN-03", "TXN-04"]
+COUNTS |= {"OFS": 13, "GRP": 18, "CMP": 12, "TXN": 14}
+SINGLE = ["ACK-01", "ACK-02", "ACK-06", "STR-13"]
 SINGLE += ["CLU-10", "CLU-11", "CLU-13", "MON-01", "MON-12"]
 ASKED = [f"{group}-{n:02d}" for group, count in COUNTS.items() for n in range(1, count + 1)]
 

@@ -234,6 +234,38 @@ def test_txn_14_snapshots_hold_open_transactions_over_a_clean_stop(broker_proces
     careful.close()
 
 
+def test_txn_13_a_transaction_costs_its_partitions_not_its_messages(strom, make_topic, name):
+    topic = make_topic(partitions=3)
+    producer = producer_of(strom.bootstrap, name)
+    for count in (3, 3000):
+        before = written(strom.bootstrap, topic)
+        producer.begin_transaction()
+        for number in range(count):
+            producer.produce(topic, value=b"x", partition=number % 3)
+        producer.commit_transaction(PATIENCE_SECONDS)
+        after = written(strom.bootstrap, topic)
+        # A marker for each partition; begun with one or more, prepared and complete.
+        assert after["topic"] - before["topic"] == count + 3
+        assert 3 <= after["coordinator"] - before["coordinator"] <= 5
+
+
+def written(bootstrap, topic):
+    """How many records there are of the topic, and of all coordinators of transactions."""
+    with Raw(bootstrap) as raw:
+        return {
+            "topic": sum_of_ends(raw, topic, 3),
+            "coordinator": sum_of_ends(raw, "__transaction_state", 50),
+        }
+
+
+def sum_of_ends(raw, topic, partitions):
+    asked = [{"partition_index": each, "timestamp": -1} for each in range(partitions)]
+    (told,) = raw.ask("list_offsets", 7, {"topics": [{"name": topic, "partitions": asked}]})[
+        "topics"
+    ]
+    return sum(each["offset"] for each in told["partitions"])
+
+
 async def with_aiokafka(bootstrap, source, target, name):
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
     await producer.start()
@@ -277,7 +309,12 @@ def test_aiokafka_writes_and_reads_transactions(strom, make_topic, name):
 
 # Apache Kafka's own tools: the Java clients.
 
-java = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)]
+
+def java(test):
+    """What is told by a JVM takes seconds."""
+    for mark in (pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)):
+        test = mark(test)
+    return test
 
 
 @pytest.fixture
@@ -290,64 +327,65 @@ def tool(strom, kafka_tool):
     return run
 
 
-class TestJava:
-    pytestmark = java
+@java
+def test_javas_perf_test_writes_transactions(tool, strom, make_topic, name):
+    topic = make_topic(partitions=3)
+    told = tool(
+        *("kafka-producer-perf-test", "--topic", topic, "--num-records", 20_000),
+        *("--record-size", 100, "--throughput", 10_000, "--transactional-id", name),
+        *("--transaction-duration-ms", 100),
+    )
+    assert re.search(r"20000 records sent", told)
+    with Raw(strom.bootstrap) as raw:
+        listed = raw.ask("list_transactions", 2, {"transactional_id_pattern": re.escape(name)})
+    (state,) = listed["transaction_states"]
+    assert state["transaction_state"] == "CompleteCommit"
+    read = tool(
+        *("kafka-console-consumer", "--topic", topic, "--from-beginning"),
+        *("--isolation-level", "read_committed", "--max-messages", 20_000),
+        *("--timeout-ms", 20_000),
+    )
+    assert read.count("\n") == 20_000
 
-    def test_txn_13_the_perf_test_writes_transactions(self, tool, strom, make_topic, name):
-        """A transaction costs its partitions' markers, not its messages."""
-        topic = make_topic(partitions=3)
-        told = tool(
-            *("kafka-producer-perf-test", "--topic", topic, "--num-records", 20_000),
-            *("--record-size", 100, "--throughput", 10_000, "--transactional-id", name),
-            *("--transaction-duration-ms", 100),
-        )
-        assert re.search(r"20000 records sent", told)
-        with Raw(strom.bootstrap) as raw:
-            listed = raw.ask("list_transactions", 2, {"transactional_id_pattern": re.escape(name)})
-        (state,) = listed["transaction_states"]
-        assert state["transaction_state"] == "CompleteCommit"
-        read = tool(
-            *("kafka-console-consumer", "--topic", topic, "--from-beginning"),
-            *("--isolation-level", "read_committed", "--max-messages", 20_000),
-            *("--timeout-ms", 20_000),
-        )
-        assert read.count("\n") == 20_000
 
-    def test_the_state_is_in_kafkas_own_format(self, tool, strom, topic, name):
-        """TXN-08: Kafka's formatter and its dump tool read `__transaction_state`."""
-        producer = producer_of(strom.bootstrap, name)
-        producer.begin_transaction()
-        producer.produce(topic, value=b"a")
-        producer.commit_transaction(PATIENCE_SECONDS)
-        told = tool(
-            *("kafka-console-consumer", "--topic", "__transaction_state", "--from-beginning"),
-            *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"),
-            *("--timeout-ms", 5000),
-        )
-        records = told.split('{"key":')
-        own = [each for each in records if f'"transactionalId":"{name}"' in each]
-        states = [int(re.search(r'"transactionStatus":(\d)', each)[1]) for each in own]
-        assert states == [0, 1, 2, 4], told
+@java
+def test_the_state_is_in_kafkas_own_format(tool, strom, topic, name):
+    """TXN-08: Kafka's formatter and its dump tool read `__transaction_state`."""
+    producer = producer_of(strom.bootstrap, name)
+    producer.begin_transaction()
+    producer.produce(topic, value=b"a")
+    producer.commit_transaction(PATIENCE_SECONDS)
+    told = tool(
+        *("kafka-console-consumer", "--topic", "__transaction_state", "--from-beginning"),
+        *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"),
+        *("--timeout-ms", 5000),
+    )
+    records = told.split('{"key":')
+    own = [each for each in records if f'"transactionalId":"{name}"' in each]
+    states = [int(re.search(r'"transactionStatus":(\d)', each)[1]) for each in own]
+    assert states == [0, 1, 2, 4], told
 
-    def test_a_hanging_transaction_is_found_and_aborted(self, tool, strom, topic, name):
-        """To an admin who looks at the partition alone, one that is open looks the same."""
-        producer = producer_of(strom.bootstrap, name, **{"transaction.timeout.ms": 60_000})
-        producer.begin_transaction()
-        producer.produce(topic, value=b"a")
-        producer.flush(PATIENCE_SECONDS)
-        described = tool("kafka-transactions", "describe", "--transactional-id", name)
-        assert "Ongoing" in described and f"{topic}-0" in described
-        assert name in tool("kafka-transactions", "list")
-        told = tool("kafka-transactions", "describe-producers", "--topic", topic, "--partition", 0)
-        header, row = told.rstrip("\n").splitlines()[-2:]
-        cells = dict(zip(header.split(), row.split(), strict=True))
-        assert cells["CurrentTransactionStartOffset"] == "0"
-        tool(
-            *("kafka-transactions", "abort", "--topic", topic, "--partition", 0),
-            *("--start-offset", 0),
-        )
-        careful = consumer_of(strom.bootstrap, [topic], "read_committed")
-        end = careful.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_SECONDS)[1]
-        assert end == 2, "the record and the marker that aborted it"
-        assert values_of(careful, 0) == []
-        careful.close()
+
+@java
+def test_a_hanging_transaction_is_found_and_aborted(tool, strom, topic, name):
+    """To an admin who looks at the partition alone, one that is open looks the same."""
+    producer = producer_of(strom.bootstrap, name, **{"transaction.timeout.ms": 60_000})
+    producer.begin_transaction()
+    producer.produce(topic, value=b"a")
+    producer.flush(PATIENCE_SECONDS)
+    described = tool("kafka-transactions", "describe", "--transactional-id", name)
+    assert "Ongoing" in described and f"{topic}-0" in described
+    assert name in tool("kafka-transactions", "list")
+    told = tool("kafka-transactions", "describe-producers", "--topic", topic, "--partition", 0)
+    header, row = told.rstrip("\n").splitlines()[-2:]
+    cells = dict(zip(header.split(), row.split(), strict=True))
+    assert cells["CurrentTransactionStartOffset"] == "0"
+    tool(
+        *("kafka-transactions", "abort", "--topic", topic, "--partition", 0),
+        *("--start-offset", 0),
+    )
+    careful = consumer_of(strom.bootstrap, [topic], "read_committed")
+    end = careful.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_SECONDS)[1]
+    assert end == 2, "the record and the marker that aborted it"
+    assert values_of(careful, 0) == []
+    careful.close()
