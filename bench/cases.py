@@ -322,8 +322,7 @@ def rebalance(protocol, members):
     return run
 
 
-#: A hundred librdkafka members of the consumer protocol were not seen to settle on either broker.
-GROUPS = (*(("classic", n) for n in (1, 10, 100)), ("consumer", 1), ("consumer", 10))
+PROTOCOLS = ("classic", "consumer")
 CHANGES = ("join", "grow", "shrink")
 HEARTBEAT_MS = 100
 #: What a group of cases asks of both brokers; all else is as shipped. That a group waits for
@@ -375,7 +374,7 @@ CASES = (
          (Bar("requests/s", at_least=1.0),)),
     *(Case(f"{protocol} protocol, {n} member{'s' * (n > 1)}", "groups", rebalance(protocol, n),
            tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES))
-      for protocol, n in GROUPS),
+      for protocol in PROTOCOLS for n in (1, 10, 100)),
     Case("1 GB of keyed records of 100 B", "compaction", compaction,
          (Bar("MB/s", at_least=0.5), Bar(BESIDE, at_most=1.2, is_own=True))),
 )  # fmt: skip
