@@ -25,10 +25,22 @@ def words_in_code():
         # The test kit and the command line give settings to a broker; they read none.
         if defines or path.relative_to(SOURCE).parts[0] in ("testing", "cli"):
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        given = {id(node.elts[0]) for node in nodes if is_given(node)}
+        for node in nodes:
+            is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if is_text and id(node) not in given:
                 words.add(node.value)
     return words
+
+
+def is_given(node):
+    """Whether it is a pair of a name and a fixed value: a setting of a new topic, not one read."""
+    return (
+        isinstance(node, ast.Tuple)
+        and len(node.elts) == 2
+        and all(isinstance(each, ast.Constant) for each in node.elts)
+    )
 
 
 @functools.cache
