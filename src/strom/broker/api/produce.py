@@ -110,13 +110,13 @@ def append_all_but(
     reply = append_all(without(request, refused, context), context, known)
     if isinstance(reply, Coroutine):
         return answer_all_but(reply, refused)
-    return reply if reply is None else with_failed(reply, refused)
+    return None if reply is None else with_failed(reply, refused)
 
 
 async def answer_all_but(reply: Coroutine[None, None, Reply], refused: Refused) -> Reply:
     """Tell why some were refused, once the others are answered."""
     answered = await reply
-    return answered if answered is None else with_failed(answered, refused)
+    return None if answered is None else with_failed(answered, refused)
 
 
 def without(request: ProduceRequest, refused: Refused, context: Context) -> ProduceRequest:
