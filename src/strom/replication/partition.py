@@ -161,8 +161,9 @@ class Partition:
             origin=Origin.COORDINATOR,
             transaction_version=transaction_version,
         )
-        if progress.on_append(log.end_offset) and self._watchers is not None:
-            self._tell_growth(len(batch))
+        if progress.on_append(log.end_offset):
+            # A marker is small, but lets careful readers see all that was written before it.
+            self.wake_all()
         if log.producers is not None:
             log.producers.settle(progress.high_watermark)
         return appended
