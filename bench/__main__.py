@@ -3,20 +3,20 @@
 python -m bench --list
 python -m bench --rounds 3
 python -m bench --cases 'throughput: 1 KB' --rounds 1 --quick
+python -m bench --cases groups --add
 """
 
 import argparse
 import fcntl
 import itertools
-import json
 import re
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 from bench import report
 from bench.cases import CASES, SELF_STARTED, SETTINGS, Effort, warm_up
+from bench.results import Results
 from bench.sides import BUILD, SIDES, Strom, versions
 
 LET_IN_SECONDS = 0.2
@@ -40,17 +40,22 @@ def main():
         sys.exit(f"no case matches {options.cases!r}; --list shows them")
     Strom.install()
     effort = QUICK if options.quick else Effort()
-    measured = {case.name: {side.name: [] for side in SIDES} for case in chosen}
+    results = Results(BUILD / "bench.json")
+    if options.add:
+        results.read()
+    told = versions()
+    for case in chosen:
+        results.begin(case, SIDES, told["Strom"])
     for number in range(options.rounds):
         for group, cases in itertools.groupby(chosen, key=lambda case: case.group):
             say(f"round {number + 1}/{options.rounds}, {group}")
             # Whoever goes first finds the machine as the other left it; take turns at that.
             turns = SIDES if number % 2 == 0 else SIDES[::-1]
             sides = [make(SETTINGS.get(group, {})) for make in turns]
-            run_group(sides, group, list(cases), effort, measured, options.lock)
+            run_group(sides, group, list(cases), effort, results, options.lock)
         # After each round, so that a run that is cut off has something to show.
-        keep(measured)
-        rows = report.write(chosen, measured, versions(), number + 1)
+        results.write()
+        rows = report.write(results, told)
     for row in rows:
         say(row.line())
 
@@ -60,12 +65,13 @@ def read_options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cases", default="", help="regular expression over 'group: name'")
     parser.add_argument("--quick", action="store_true", help="short loads, to try the bench")
+    parser.add_argument("--add", action="store_true", help="keep the other cases of earlier runs")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--lock", help="a file to lock around each case, as other heavy work does")
     return parser.parse_args()
 
 
-def run_group(sides, group, cases, effort, measured, lock):
+def run_group(sides, group, cases, effort, results, lock):
     """Run the cases of one group against fresh brokers, in turn: one works, the other idles.
 
     The machine changes over minutes (its page cache, its host), so the two runs of a case are
@@ -80,16 +86,16 @@ def run_group(sides, group, cases, effort, measured, lock):
         for case in cases:
             with alone(lock):
                 for side in sides:
-                    run_case(case, side, effort, measured)
+                    run_case(case, side, effort, results)
     finally:
         for side in sides:
             side.remove()
 
 
-def run_case(case, side, effort, measured):
+def run_case(case, side, effort, results):
     begin = time.monotonic()
     numbers = case.run(side, effort)
-    measured[case.name][side.name].append(numbers)
+    results.add(case, side, numbers)
     told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
     say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s)")
 
@@ -105,12 +111,6 @@ def alone(lock):
     with open(lock, "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
-
-
-def keep(measured):
-    """Leave the raw numbers for whoever wants to look closer."""
-    BUILD.mkdir(exist_ok=True)
-    Path(BUILD, "bench.json").write_text(json.dumps(measured, indent=1))
 
 
 def say(text):

@@ -67,13 +67,15 @@ TABLE = """\
 """
 
 
-def write(cases, measured, versions, rounds):
+def write(results, versions):
     """Write the page and the plot; the rows."""
-    rows = [Row(case, bar, measured[case.name]) for case in cases for bar in case.bars]
+    cases = results.of(CASES)
+    rows = [Row(case, bar, results.measured[case.name]) for case in cases for bar in case.bars]
+    versions = {**versions, "Strom": results.told_commits(cases)}
     told = "\n".join(f"- {name}: {value}" for name, value in versions.items())
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(
-        rounds=rounds,
+        rounds=told_rounds(results, cases),
         heartbeat_ms=HEARTBEAT_MS,
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
@@ -88,6 +90,12 @@ def write(cases, measured, versions, rounds):
     (DOCS / "benchmarks.md").write_text(text.rstrip() + "\n")
     plot(rows)
     return rows
+
+
+def told_rounds(results, cases):
+    """How often the cases were measured."""
+    found = {len(rounds) for case in cases for rounds in results.measured[case.name].values()}
+    return " to ".join(str(each) for each in sorted({min(found), max(found)}))
 
 
 def plot(rows):

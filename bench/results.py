@@ -1,0 +1,51 @@
+"""What was measured: by case and side the numbers of each round, and at which commit.
+
+Kept in a file, so that cases which changed can be measured again without the hour of the others. A
+ratio is always of one run: a case that is measured again begins anew, on both sides.
+"""
+
+import json
+
+
+class Results:
+    """The numbers of the cases; those of earlier runs too, if they are read first."""
+
+    def __init__(self, path):
+        self._path = path
+        #: By case and side, a dict of numbers for each round.
+        self.measured = {}
+        self.commits = {}
+
+    def read(self):
+        """Take in what earlier runs have left, if anything."""
+        if self._path.exists():
+            kept = json.loads(self._path.read_text())
+            self.measured, self.commits = kept["measured"], kept["commits"]
+
+    def begin(self, case, sides, commit):
+        """Forget what is known of the case."""
+        self.measured[case.name] = {side.name: [] for side in sides}
+        self.commits[case.name] = commit
+
+    def add(self, case, side, numbers):
+        """Note one round of a case."""
+        self.measured[case.name][side.name].append(numbers)
+
+    def write(self):
+        """Leave the raw numbers for whoever wants to look closer, and for later runs."""
+        self._path.parent.mkdir(exist_ok=True)
+        kept = {"measured": self.measured, "commits": self.commits}
+        self._path.write_text(json.dumps(kept, indent=1))
+
+    def of(self, cases):
+        """Return those of the cases that were measured on both sides."""
+        return [case for case in cases if all(self.measured.get(case.name, {"": []}).values())]
+
+    def told_commits(self, cases):
+        """Return the commit of the cases, or of each group its own if they differ."""
+        groups = {}
+        for case in cases:
+            groups.setdefault(self.commits[case.name], {})[case.group] = None
+        if len(groups) == 1:
+            return next(iter(groups))
+        return "; ".join(f"{commit} ({', '.join(names)})" for commit, names in groups.items())
