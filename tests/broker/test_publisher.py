@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from uuid import UUID
 
-from strom.broker.publisher import Publisher
+from strom.broker.publisher import RECORDS_AT_ONCE, Publisher, cut
 from strom.broker.quorum import Committed
 from strom.metadata.image import Image
 from strom.metadata.records import BROKER_RESOURCE, Config, TopicCreated
@@ -26,7 +26,7 @@ class Replicas:
         await self.may_follow.wait()
         self.followed.append((image.end_offset, sorted(image.topics_by_name)))
 
-    def reconfigure(self, image, settings):
+    async def reconfigure(self, image, settings):
         self.reconfigured.append(settings[NAME])
 
 
@@ -74,6 +74,43 @@ def test_many_commits_are_one_step_for_those_who_follow():
         return parts.image.end_offset, parts.replicas.followed, followed
 
     assert publishing(scenario) == (7, [(7, ["t1", "t2", "t3"])], [7, 7])
+
+
+def test_decisions_are_published_whole_and_a_few_at_a_time():
+    few = RECORDS_AT_ONCE // 4
+    sizes = [few, few, few, few, few, RECORDS_AT_ONCE * 3, few, 1]
+    committed = [Committed(tuple(range(size)), number, 2) for number, size in enumerate(sizes)]
+    assert [[each.end_offset for each in portion] for portion in cut(committed)] == [
+        [0, 1, 2, 3],
+        [4],
+        [5],
+        [6, 7],
+    ]
+    assert list(cut([])) == []
+
+
+def test_a_large_decision_is_in_one_image_and_others_have_their_turn_meanwhile():
+    count = RECORDS_AT_ONCE * 3
+
+    async def scenario(publisher, quorum, parts):
+        images, is_done = [], asyncio.Event()
+
+        async def look():
+            while not is_done.is_set():
+                images.append(len(parts.image.topics_by_name))
+                await asyncio.sleep(0)
+
+        records = tuple(topic(number) for number in range(1, count + 1))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(look())
+            await asyncio.sleep(0)
+            await publisher.publish(parts, [Committed(records, count, 2)])
+            is_done.set()
+        return images, len(parts.image.topics_by_name), parts.replicas.followed[0][0]
+
+    images, found, followed = publishing(scenario)
+    assert images == [0, 0, 0]
+    assert found == followed == count
 
 
 def test_who_waits_is_told_when_all_act_on_what_was_decided_and_not_before():

@@ -7,7 +7,14 @@ import pytest
 
 from strom.broker.context import Large
 from strom.broker.host import in_thread
-from strom.broker.turns import AT_ONCE, answer_each, answer_of, in_turns
+from strom.broker.turns import (
+    AT_ONCE,
+    SORTED_AT_ONCE,
+    answer_each,
+    answer_of,
+    in_turns,
+    portions,
+)
 from strom.log.cold import ColdError, nothing_to_take
 
 
@@ -116,3 +123,33 @@ def test_who_cannot_be_served_does_not_keep_the_others_from_it():
 def test_an_answer_about_many_is_built_later():
     assert answer_of(AT_ONCE, lambda: "now") == "now"
     assert answer_of(AT_ONCE + 1, lambda: "later").build() == "later"
+
+
+def cut(items, **how):
+    return asyncio.run(portions(items, **how))
+
+
+def test_portions_are_no_heavier_than_allowed_and_keep_their_order():
+    assert cut(range(7), together=double, at_once=3) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert cut([2, 1, 3, 7, 0], together=str, weight=int, at_once=3) == [[2, 1], [3], [7], [0]]
+    assert cut([], together=double) == []
+
+
+def test_what_belongs_together_is_in_one_portion_however_far_apart():
+    words = ["a", "b", "c", "A", "d", "B", "a"]
+    assert cut(words, together=str.lower, at_once=2) == [
+        ["a", "A", "a"],
+        ["b", "B"],
+        ["c", "d"],
+    ]
+
+
+def test_others_get_their_turn_while_very_many_are_put_into_portions():
+    async def run():
+        turns = []
+        counting = asyncio.create_task(count_turns(turns))
+        found = await portions(range(SORTED_AT_ONCE * 3), together=double)
+        counting.cancel()
+        return sum(map(len, found)), len(turns)
+
+    assert asyncio.run(run()) == (SORTED_AT_ONCE * 3, 3)

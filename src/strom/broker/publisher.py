@@ -4,21 +4,28 @@
 
 Nobody else replaces the image or the settings. When `wait_published` returns, this broker acts
 on everything that had been decided when it was called.
+
+What was committed together, a decision, is in one image or in none. Many decisions may take several
+images; between two of them, and while a large one is put together, others have their turn.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from strom.broker.context import Parts
 from strom.broker.quorum import Committed, Quorum
 from strom.metadata.config_decisions import ALL_BROKERS
-from strom.metadata.delta import Delta, advance
+from strom.metadata.delta import Delta, Step, advance
+from strom.metadata.image import Image
 from strom.metadata.records import BROKER_RESOURCE
 from strom.metadata.settings.rules import SettingRules
 
 log = logging.getLogger("strom.publisher")
+
+#: So many records take a few milliseconds to apply and to follow.
+RECORDS_AT_ONCE = 100
 
 
 class Publisher:
@@ -44,14 +51,17 @@ class Publisher:
         """Publish for as long as the broker runs."""
         while True:
             await self._quorum.wait_for_commits()
-            await self.publish(parts, self._quorum.take_committed())
+            for portion in cut(self._quorum.take_committed()):
+                await self.publish(parts, portion)
+                await asyncio.sleep(0)
             if self._quorum.is_snapshot_due():
                 await self._quorum.write_snapshot(parts.image)
 
     async def publish(self, parts: Parts, committed: Sequence[Committed]) -> None:
         """Take in what was committed, and act on it."""
-        delta = self._advance(parts, committed)
-        self._follow_settings(parts, delta)
+        delta = await self._next(parts.image, committed)
+        parts.image = delta.after
+        await self._follow_settings(parts, delta)
         await parts.replicas.follow(delta.after, delta, parts.settings)
         for coordinators in (parts.groups, parts.transactions):
             await coordinators.follow(delta.after, parts.settings, delta)
@@ -63,16 +73,21 @@ class Publisher:
 
     def catch_up(self, parts: Parts) -> None:
         """Take in what was committed while there is nobody yet to act on it."""
-        self._advance(parts, self._quorum.take_committed())
-
-    def _advance(self, parts: Parts, committed: Sequence[Committed]) -> Delta:
-        records = [record for each in committed for record in each.records]
-        last = committed[-1]
-        delta = advance(
+        committed = self._quorum.take_committed()
+        records, last = records_of(committed), committed[-1]
+        parts.image = advance(
             parts.image, records, end_offset=last.end_offset, leader_epoch=last.leader_epoch
-        )
-        parts.image = delta.after
-        return delta
+        ).after
+
+    async def _next(self, image: Image, committed: Sequence[Committed]) -> Delta:
+        """Return what leads to the next image; a large one is put together in turns."""
+        records, last = records_of(committed), committed[-1]
+        step = Step(image)
+        for start in range(0, len(records), RECORDS_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            step.take(records[start : start + RECORDS_AT_ONCE])
+        return step.delta(end_offset=last.end_offset, leader_epoch=last.leader_epoch)
 
     def apply_settings(self, parts: Parts) -> None:
         """Put the settings that were changed at run time over those of the file."""
@@ -85,7 +100,7 @@ class Publisher:
         for name, reason in parts.settings.ignored.items():
             log.warning("%s is set at run time without effect: %s", name, reason)
 
-    def _follow_settings(self, parts: Parts, delta: Delta) -> None:
+    async def _follow_settings(self, parts: Parts, delta: Delta) -> None:
         ours = {(BROKER_RESOURCE, str(parts.node_id)), (BROKER_RESOURCE, ALL_BROKERS)}
         if delta.configs.isdisjoint(ours):
             return
@@ -94,4 +109,23 @@ class Publisher:
         changed = sorted(parts.settings.changed_from(before))
         if changed:
             log.info("Settings changed at run time: %s", ", ".join(changed))
-            parts.replicas.reconfigure(delta.after, parts.settings)
+            await parts.replicas.reconfigure(delta.after, parts.settings)
+
+
+def records_of(committed: Sequence[Committed]) -> list[object]:
+    """Return the records of all decisions."""
+    return [record for each in committed for record in each.records]
+
+
+def cut(committed: Sequence[Committed]) -> Iterator[list[Committed]]:
+    """Yield the decisions a few at a time, the oldest first, each of them whole."""
+    portion: list[Committed] = []
+    count = 0
+    for each in committed:
+        if portion and count + len(each.records) > RECORDS_AT_ONCE:
+            yield portion
+            portion, count = [], 0
+        portion.append(each)
+        count += len(each.records)
+    if portion:
+        yield portion

@@ -25,7 +25,7 @@ from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.metadata import image as cluster
 from strom.metadata.delta import Delta
-from strom.metadata.image import Image
+from strom.metadata.image import Image, Resource
 from strom.metadata.records import DIRECTORY_UNASSIGNED, TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
@@ -36,6 +36,9 @@ log = logging.getLogger("strom.replicas")
 #: How many logs are created or dropped before others get their turn on the loop. One is several
 #: files: a millisecond, and more on a disk that is busy.
 LOGS_AT_ONCE = 4
+
+#: How many partitions are looked at, or told what they are now, before others get their turn.
+CHANGES_AT_ONCE = 200
 
 #: How many partitions a line of the log names.
 NAMES_TOLD_MAX = 10
@@ -167,7 +170,9 @@ class Replicas:
         """Bring the partitions into the state that the image describes."""
         created: list[tuple[cluster.Topic, int, cluster.Partition]] = []
         dropped: list[TopicPartition] = []
-        for change in delta.changes():
+        for number, change in enumerate(delta.changes(), 1):
+            if number % CHANGES_AT_ONCE == 0:
+                await asyncio.sleep(0)
             name, after = (change.topic.name, change.index), change.after
             partition = self.find(*name)
             if after is None or self._node_id not in after.replicas:
@@ -180,16 +185,29 @@ class Replicas:
             else:
                 created.append((change.topic, change.index, after))
         await self._drop_all(dropped, settings)
-        await self._create_all(created, image, settings)
-        for resource_type, topic in delta.configs:
-            if resource_type == TOPIC_RESOURCE:
-                for partition in list(self._partitions.get(topic, {}).values()):
-                    self._configure(partition, image, settings)
+        if created:
+            await self._create_all(created, image, settings)
+        await self._configure_all(self._of_topics(delta.configs), image, settings)
 
-    def reconfigure(self, image: Image, settings: BrokerSettings) -> None:
+    def _of_topics(self, resources: Iterable[Resource]) -> list[Partition]:
+        return [
+            partition
+            for resource_type, topic in resources
+            if resource_type == TOPIC_RESOURCE
+            for partition in self._partitions.get(topic, {}).values()
+        ]
+
+    async def reconfigure(self, image: Image, settings: BrokerSettings) -> None:
         """Give every log its settings again after the broker's own have changed."""
-        for partition in list(self.partitions()):
+        await self._configure_all(list(self.partitions()), image, settings)
+
+    async def _configure_all(
+        self, partitions: list[Partition], image: Image, settings: BrokerSettings
+    ) -> None:
+        for number, partition in enumerate(partitions, 1):
             self._configure(partition, image, settings)
+            if number % CHANGES_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     def _configure(self, partition: Partition, image: Image, settings: BrokerSettings) -> None:
         overrides = image.config((TOPIC_RESOURCE, partition.topic))
@@ -218,8 +236,9 @@ class Replicas:
         settings: BrokerSettings,
     ) -> None:
         withheld = []
+        used = self._usage()
         for number, (topic, index, state) in enumerate(wanted, 1):
-            directory = self._directory_for(topic, index, state)
+            directory = self._directory_for(topic, index, state, used)
             if directory is None:
                 self._offline[topic.name, index] = topic.id
                 withheld.append(f"{topic.name}-{index}")
@@ -231,6 +250,7 @@ class Replicas:
                 self.fail(directory, error)
                 continue
             self._take(Opened(directory, created, topic.id, 0), image, settings)
+            used[directory] += 1
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         if withheld:
@@ -263,10 +283,22 @@ class Replicas:
         directory.write_topic_id(path, topic.id)
         return created
 
+    def _usage(self) -> Counter[LogDirectory]:
+        """Return how many partitions are in each directory; of one alone nobody asks that."""
+        several = len(self.directories) > 1
+        return Counter(each.directory for each in self.partitions()) if several else Counter()
+
     def _directory_for(
-        self, topic: cluster.Topic, index: int, state: cluster.Partition
+        self,
+        topic: cluster.Topic,
+        index: int,
+        state: cluster.Partition,
+        used: Counter[LogDirectory],
     ) -> LogDirectory | None:
-        """Return where a partition gets a log; None if it may have one that is out of reach."""
+        """Return where a partition gets a log; None if it may have one that is out of reach.
+
+        A new one goes where the fewest are, by the count of those that are used.
+        """
         assigned = state.directory_of(self._node_id)
         for directory in self.directories:
             if assigned is not None and directory.id == assigned:
@@ -278,7 +310,6 @@ class Replicas:
         online = self.online_directories
         if not online:
             return None
-        used = Counter(each.directory for each in self.partitions())
         return min(online, key=lambda each: used[each])
 
     def _forget(self, topic: cluster.Topic, index: int) -> None:

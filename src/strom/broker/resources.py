@@ -7,14 +7,20 @@ loggers, which are no metadata and are forgotten when it stops.
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 from typing import Final, TypeVar
 
-from strom.broker.context import Context
-from strom.metadata.config_decisions import Operation
+from strom.broker.context import Context, Parts
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide_in_turns
+from strom.broker.turns import portions
+from strom.metadata.config_decisions import Altered, Operation
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal, attempt
-from strom.metadata.records import BROKER_RESOURCE
+from strom.metadata.records import BROKER_RESOURCE, Record
+from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 
 LOGGER_RESOURCE: Final = 8
@@ -37,32 +43,51 @@ LEVEL_NAMES: Final = {
     logging.CRITICAL: "FATAL",
 }
 
+#: So many take two or three milliseconds to decide on.
+RESOURCES_AT_ONCE = 50
+
 Given = TypeVar("Given")
 
 
-async def alter_each(
+async def alter_in_turns(
     wanted: Sequence[tuple[Resource, Given]],
     check: Callable[[Resource, Given], None],
-    alter: Callable[[list[tuple[Resource, Given]]], Awaitable[Mapping[Resource, Refusal | None]]],
-) -> list[Refusal | None]:
-    """Return what became of each resource: those that pass the check are altered together."""
-    counted = Counter(resource for resource, _ in wanted)
-    refusals = [
-        attempt(lambda item=item: check_one(item, counted, check))  # type: ignore[misc]
-        for item in wanted
-    ]
-    accepted = [item for item, refusal in zip(wanted, refusals, strict=True) if refusal is None]
-    altered: Mapping[Resource, Refusal | None] = {}
-    if accepted:
-        try:
-            altered = await alter(accepted)
-        except KafkaError as error:
-            failed = Refusal.of(error)
-            altered = {resource: failed for resource, _ in accepted}
-    return [
-        altered[resource] if refusal is None else refusal
-        for (resource, _), refusal in zip(wanted, refusals, strict=True)
-    ]
+    decide: Callable[[list[tuple[Resource, Given]]], Decision[Record, Altered]],
+    parts: Parts,
+) -> Altered:
+    """Return what became of each resource: those that pass the check are decided on."""
+
+    def decision(portion: Sequence[tuple[Resource, Given]]) -> Decision[Record, Altered]:
+        refused, accepted = check_each(portion, check)
+        decided = decide(accepted)
+        return replace(decided, reply=refused | decided.reply)
+
+    try:
+        replies = await decide_in_turns(
+            parts,
+            TIMEOUT_DEFAULT,
+            await portions(wanted, together=itemgetter(0), at_once=RESOURCES_AT_ONCE),
+            decision,
+        )
+    except KafkaError as error:
+        return dict.fromkeys((resource for resource, _ in wanted), Refusal.of(error))
+    return {resource: outcome for reply in replies for resource, outcome in reply.items()}
+
+
+def check_each(
+    items: Sequence[tuple[Resource, Given]], check: Callable[[Resource, Given], None]
+) -> tuple[Altered, list[tuple[Resource, Given]]]:
+    """Return why some resources are refused, and the others."""
+    counted = Counter(resource for resource, _ in items)
+    refused: Altered = {}
+    accepted = []
+    for item in items:
+        refusal = attempt(partial(check_one, item, counted, check))
+        if refusal is None:
+            accepted.append(item)
+        else:
+            refused[item[0]] = refusal
+    return refused, accepted
 
 
 def check_one(

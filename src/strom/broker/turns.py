@@ -11,7 +11,7 @@ image, settings and partitions as they are by then.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,8 @@ Response = TypeVar("Response")
 
 #: So many take a few milliseconds.
 AT_ONCE = 200
+#: So many are put into portions in as long a time.
+SORTED_AT_ONCE = 2000
 
 
 def answer_each(
@@ -102,3 +104,32 @@ async def _do_warmed(
         if failed is None:
             raise
         return failed(item, error)
+
+
+async def portions(
+    items: Iterable[Item],
+    *,
+    together: Callable[[Item], Hashable],
+    weight: Callable[[Item], int] = lambda _: 1,
+    at_once: int = AT_ONCE,
+) -> list[list[Item]]:
+    """Return the items a portion at a time; those that belong together are in the same one.
+
+    A portion is no heavier than `at_once`, unless what belongs together is.
+    """
+    groups: dict[Hashable, tuple[list[Item], int]] = {}
+    for number, item in enumerate(items, 1):
+        group, weighs = groups.get(key := together(item), ([], 0))
+        group.append(item)
+        groups[key] = group, weighs + weight(item)
+        if number % SORTED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    cut: list[list[Item]] = []
+    left = 0
+    for group, weighs in groups.values():
+        if weighs > left or not cut:
+            cut.append([])
+            left = at_once
+        cut[-1] += group
+        left -= weighs
+    return cut

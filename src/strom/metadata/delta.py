@@ -54,11 +54,21 @@ class Delta:
 
     def changes(self) -> Iterator[Change]:
         """Yield every partition that is new, changed or gone, ordered by topic and index."""
-        touched = set(self.partitions)
-        for topic in self.deleted_topics():
-            touched.update((topic.id, index) for index in topic.partitions)
-        found = [change for each in touched if (change := self._change(each)) is not None]
-        return iter(sorted(found, key=_place))
+        indexes: dict[UUID, set[int]] = {}
+        for topic_id, index in self.partitions:
+            indexes.setdefault(topic_id, set()).add(index)
+        for gone in self.deleted_topics():
+            indexes.setdefault(gone.id, set()).update(gone.partitions)
+        found = [topic for each in indexes if (topic := self._topic(each)) is not None]
+        for _, topic_id, _ in sorted(found, key=_name_and_id):
+            for index in sorted(indexes[topic_id]):
+                change = self._change((topic_id, index))
+                if change is not None:
+                    yield change
+
+    def _topic(self, topic_id: UUID) -> Topic | None:
+        new = self.after.topics_by_id.get(topic_id)
+        return self.before.topics_by_id.get(topic_id) if new is None else new
 
     def _change(self, place: tuple[UUID, int]) -> Change | None:
         topic_id, index = place
@@ -71,31 +81,47 @@ class Delta:
         return Change(topic, index, before, after)
 
 
-def _place(change: Change) -> tuple[str, UUID, int]:
-    return change.topic.name, change.topic.id, change.index
+def _name_and_id(topic: Topic) -> tuple[str, UUID]:
+    return topic.name, topic.id
 
 
 def advance(
     image: Image, batch: Iterable[Record], *, end_offset: int | None = None, leader_epoch: int = -1
 ) -> Delta:
     """Apply the records; return the delta to the image they lead to."""
-    touched = Touched()
-    after = image
-    for record in batch:
-        touched.note(after, record)
-        after = applied(after, record)
-    if end_offset is not None:
-        after = after._replace(end_offset=end_offset, leader_epoch=leader_epoch)
-    return Delta(
-        before=image,
-        after=after,
-        topics=frozenset(touched.topics),
-        partitions=frozenset(touched.partitions),
-        brokers=frozenset(touched.brokers),
-        configs=frozenset(touched.configs),
-        features=frozenset(touched.features),
-        others=frozenset(touched.others),
-    )
+    step = Step(image)
+    step.take(batch)
+    return step.delta(end_offset=end_offset, leader_epoch=leader_epoch)
+
+
+class Step:
+    """The way from one image to the next; many records may be taken a portion at a time."""
+
+    def __init__(self, image: Image) -> None:
+        self._before = self._after = image
+        self._touched = Touched()
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Apply the records to what will be the next image."""
+        for record in records:
+            self._touched.note(self._after, record)
+            self._after = applied(self._after, record)
+
+    def delta(self, *, end_offset: int | None = None, leader_epoch: int = -1) -> Delta:
+        """Return the delta to the image that all of them lead to."""
+        after, touched = self._after, self._touched
+        if end_offset is not None:
+            after = after._replace(end_offset=end_offset, leader_epoch=leader_epoch)
+        return Delta(
+            before=self._before,
+            after=after,
+            topics=frozenset(touched.topics),
+            partitions=frozenset(touched.partitions),
+            brokers=frozenset(touched.brokers),
+            configs=frozenset(touched.configs),
+            features=frozenset(touched.features),
+            others=frozenset(touched.others),
+        )
 
 
 class Touched:

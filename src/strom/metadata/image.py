@@ -18,6 +18,7 @@ from immutables import Map
 
 from strom.metadata import kept, records
 from strom.metadata.records import Endpoint, Record, SupportedFeature
+from strom.metadata.topics import may_collide, unified
 
 METADATA_VERSION = "metadata.version"
 
@@ -93,6 +94,8 @@ class Image(NamedTuple):
 
     topics_by_id: Map[UUID, Topic] = Map()
     topics_by_name: Map[str, Topic] = Map()
+    #: The names that could collide with others, by what they would have in common.
+    names_alike: Map[str, tuple[str, ...]] = Map()
     brokers: Map[int, Broker] = Map()
     controllers: Map[int, records.RegisterController] = Map()
     configs: Map[Resource, Map[str, str]] = Map()
@@ -147,7 +150,11 @@ def applied(image: Image, record: Record) -> Image:
 
 
 def _create_topic(image: Image, record: records.TopicCreated) -> Image:
-    return _with_topic(image, Topic(record.name, record.topic_id, Map()))
+    name = record.name
+    if may_collide(name):
+        alike = (*image.names_alike.get(unified(name), ()), name)
+        image = image._replace(names_alike=image.names_alike.set(unified(name), alike))
+    return _with_topic(image, Topic(name, record.topic_id, Map()))
 
 
 def _with_topic(image: Image, topic: Topic) -> Image:
@@ -225,8 +232,16 @@ def _remove_topic(image: Image, record: records.RemoveTopic) -> Image:
     return image._replace(
         topics_by_id=image.topics_by_id.delete(topic.id),
         topics_by_name=image.topics_by_name.delete(topic.name),
+        names_alike=_names_without(image.names_alike, topic.name),
         configs=configs,
     )
+
+
+def _names_without(names_alike: Map[str, tuple[str, ...]], name: str) -> Map[str, tuple[str, ...]]:
+    if not may_collide(name):
+        return names_alike
+    left = tuple(each for each in names_alike[unified(name)] if each != name)
+    return names_alike.set(unified(name), left) if left else names_alike.delete(unified(name))
 
 
 def topics_called(image: Image, name: str) -> tuple[Topic, ...]:

@@ -1,12 +1,12 @@
 """Decisions about topics: create, delete, give more partitions.
 
 Every item of a request stands for itself: a refused one has its error, with Kafka's code and
-text, and the others are done. All records of a request are one batch, so a crash leaves all of
-its topics or none.
+text, and the others are done. All records of a decision are one batch, so a crash leaves a topic
+with all of its partitions or none.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from strom.metadata.records import (
     TopicCreated,
     new_id,
 )
-from strom.metadata.topics import METADATA_TOPIC, check_topic_name, find_collision
+from strom.metadata.topics import METADATA_TOPIC, check_topic_name, find_collision, unified
 from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -82,7 +82,8 @@ def create_topics(
 ) -> Decision[Record, Created]:
     """Create the topics; the reply has one entry for each name."""
     counted = Counter(topic.name for topic in asked)
-    total = sum(_count_of(topic, defaults) for topic in asked)
+    total = sum(count_asked(each.partition_count, each.assignments, defaults) for each in asked)
+    too_many = attempt(lambda: check_total(total))
     reply: Created = {}
     records: list[Record] = []
     for topic in asked:
@@ -91,7 +92,7 @@ def create_topics(
             reply[topic.name] = refused
             continue
         creation = _Creation(image, topic, defaults, rules, rng)
-        outcome = attempt(creation.decide if total <= PARTITIONS_PER_REQUEST_MAX else _too_many)
+        outcome = attempt(creation.decide) if too_many is None else too_many
         if isinstance(outcome, Refusal):
             reply[topic.name] = outcome
         else:
@@ -100,17 +101,19 @@ def create_topics(
     return Decision(() if validate_only else tuple(records), reply)
 
 
-def _count_of(topic: NewTopic, defaults: Defaults) -> int:
-    if topic.assignments:
-        return len(topic.assignments)
-    asked = topic.partition_count
-    return defaults.partition_count if asked == DEFAULT else max(asked, 0)
+def count_asked(partition_count: int, assignments: Sized, defaults: Defaults) -> int:
+    """Return how many partitions somebody asks for, by number or by assignment."""
+    if len(assignments):
+        return len(assignments)
+    return defaults.partition_count if partition_count == DEFAULT else max(partition_count, 0)
 
 
-def _too_many() -> tuple[CreatedTopic, tuple[Record, ...]]:
-    raise KafkaError(
-        ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
-    )
+def check_total(partition_count: int) -> None:
+    """Refuse a request for more partitions than one may ask for."""
+    if partition_count > PARTITIONS_PER_REQUEST_MAX:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
 
 
 class _Creation:
@@ -144,16 +147,16 @@ class _Creation:
         return created, tuple(records)
 
     def _check_name(self) -> None:
-        name, existing = self._asked.name, self._image.topics_by_name
+        name, image = self._asked.name, self._image
         if name == METADATA_TOPIC:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 f"Creation of internal topic {METADATA_TOPIC} is prohibited.",
             )
         check_topic_name(name)
-        if name in existing:
+        if name in image.topics_by_name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        alike = find_collision(name, existing)
+        alike = find_collision(name, image.names_alike.get(unified(name), ()))
         if alike is not None:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -394,8 +397,7 @@ def _grow(image: Image, asked: MorePartitions, rng: Random) -> tuple[Record, ...
             f"The topic {asked.name} currently has {present} partition(s); "
             f"{asked.count} would not be an increase.",
         )
-    if asked.count - present > PARTITIONS_PER_REQUEST_MAX:
-        _too_many()
+    check_total(asked.count - present)
     factor = len(topic.partitions[0].replicas)
     replicas = _more_replicas(image, asked, asked.count - present, factor, rng)
     for offset, brokers in enumerate(replicas):

@@ -52,10 +52,20 @@ def is_internal(name: str | None) -> bool:
     return name in INTERNAL_TOPICS
 
 
+def unified(name: str) -> str:
+    """Return what names that collide have in common."""
+    return name.replace(".", "_")
+
+
+def may_collide(name: str) -> bool:
+    """Whether there could be another name that this one collides with."""
+    return "." in name or "_" in name
+
+
 def find_collision(name: str, others: Iterable[str]) -> str | None:
     """Return the first of the names that this one collides with."""
-    if "." not in name and "_" not in name:
+    if not may_collide(name):
         return None
-    unified = name.replace(".", "_")
-    alike = [each for each in others if each != name and each.replace(".", "_") == unified]
+    common = unified(name)
+    alike = [each for each in others if each != name and unified(each) == common]
     return min(alike) if alike else None

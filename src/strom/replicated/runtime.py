@@ -45,12 +45,26 @@ class Runtime(Generic[Record]):
         **kwargs: Arguments.kwargs,
     ) -> Reply:
         """Run one decision; return its reply once the reply can no longer be undone."""
+        reply = self.carry_out(decide, *args, **kwargs)
+        await self.wait_committed()
+        return reply
+
+    def carry_out(
+        self,
+        decide: Callable[Arguments, Decision[Record, Reply]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Reply:
+        """Run one decision; its reply may be told after `wait_committed`, and not before."""
         # No await from here to the last apply: the next decision must see this one's effect.
         decision = decide(*args, **kwargs)
         if decision.records:
             self._log.append(decision.records)
         for record in decision.records:
             self._machine.apply(record)
+        return decision.reply
+
+    async def wait_committed(self) -> None:
+        """Return once nothing that was decided by now can be undone."""
         # Even a decision that wrote nothing may have read what is not committed yet.
         await self._log.wait_committed(self._log.end_offset)
-        return decision.reply

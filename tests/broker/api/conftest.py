@@ -1,5 +1,6 @@
 """A broker in this process for the tests of one module, and a client that says what it is told."""
 
+import asyncio
 import itertools
 
 import pytest
@@ -25,6 +26,22 @@ def broker(tmp_path_factory):
 def raw(broker):
     with Raw(broker.bootstrap) as connection:
         yield connection
+
+
+@pytest.fixture
+def turn(broker):
+    """Tells which turn of the broker's loop it is."""
+    turns = [0]
+
+    async def count():
+        while turns[0] >= 0:
+            turns[0] += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.run_coroutine_threadsafe(count(), broker._loop)
+    yield lambda: turns[0]
+    turns[0] = -10
+    counting.result(30)
 
 
 @pytest.fixture

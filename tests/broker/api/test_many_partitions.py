@@ -4,7 +4,6 @@ Counted, not timed: how many partitions are looked at in one turn of the loop. M
 exist, which makes no difference to how they are asked about.
 """
 
-import asyncio
 import select
 
 import pytest
@@ -51,26 +50,17 @@ def describe_producers(topic):
 
 
 @pytest.fixture
-def looks(broker, monkeypatch):
+def looks(turn, monkeypatch):
     """At which turn of the loop each partition was looked at."""
     seen = []
-    turns = [0]
     leader_of = Replicas.leader_of
 
     def look(self, topic, index):
-        seen.append(turns[0])
+        seen.append(turn())
         return leader_of(self, topic, index)
 
-    async def count_turns():
-        while turns[0] >= 0:
-            turns[0] += 1
-            await asyncio.sleep(0)
-
     monkeypatch.setattr(Replicas, "leader_of", look)
-    counting = asyncio.run_coroutine_threadsafe(count_turns(), broker._loop)
-    yield seen
-    turns[0] = -10
-    counting.result(10)
+    return seen
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Behaviour:
 - Resources succeed or fail one by one, each as a whole; one given twice is INVALID_REQUEST.
 - A broker changes its own settings and those of all brokers (the empty name), no other broker's.
 - The levels of loggers cannot be replaced as a whole.
+- Many resources are decided on a portion at a time: after a crash some may be changed.
 
 Versions:
 - v0 to v2 differ in encoding only.
@@ -14,9 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
-from strom.broker.deciding import TIMEOUT_DEFAULT, decide
-from strom.broker.resources import alter_each, require_own_broker
+from strom.broker.context import Context, Large
+from strom.broker.resources import alter_in_turns, require_own_broker
+from strom.broker.turns import answer_of
 from strom.metadata.config_decisions import Altered
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
@@ -32,39 +33,41 @@ else:
 KEY = 33
 VERSIONS = range(3)
 
+Given = tuple["asked.AlterableConfig", ...]
+
 
 async def handle(
     request: asked.AlterConfigsRequest, context: Context
-) -> answer.AlterConfigsResponse:
+) -> answer.AlterConfigsResponse | Large:
     """Have the controller replace the settings."""
     wanted = [
         ((each.resource_type, each.resource_name), each.configs) for each in request.resources
     ]
-
-    async def replace(
-        accepted: list[tuple[Resource, tuple[asked.AlterableConfig, ...]]],
-    ) -> Altered:
-        parts = context.parts
-        return await decide(
-            parts,
-            TIMEOUT_DEFAULT,
-            parts.controller.replace_configs,
+    controller = context.parts.controller
+    outcomes = await alter_in_turns(
+        wanted,
+        lambda resource, given: check(resource, given, context),
+        lambda accepted: controller.replace_configs(
             [(resource, {each.name: each.value for each in given}) for resource, given in accepted],
             validate_only=request.validate_only,
-        )
+        ),
+        context.parts,
+    )
+    return answer_of(len(wanted), lambda: respond([resource for resource, _ in wanted], outcomes))
 
-    def check(resource: Resource, given: tuple[asked.AlterableConfig, ...]) -> None:
-        require_own_broker(resource, context)
-        if len({each.name for each in given}) < len(given):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
-    outcomes = await alter_each(wanted, check, replace)
+def check(resource: Resource, given: Given, context: Context) -> None:
+    """Refuse what is not even asked properly, and another broker's settings."""
+    require_own_broker(resource, context)
+    if len({each.name for each in given}) < len(given):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
+def respond(resources: list[Resource], outcomes: Altered) -> answer.AlterConfigsResponse:
+    """Tell what became of every resource."""
     return answer.AlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            result(resource, outcome)
-            for (resource, _), outcome in zip(wanted, outcomes, strict=True)
-        ),
+        responses=tuple(result(each, outcomes[each]) for each in resources),
     )
 
 

@@ -6,6 +6,7 @@ Behaviour:
   replaces both.
 - The answer comes when this broker holds the topic's partitions. It has the id, the counts and
   the settings of each topic.
+- Many topics are decided on and created a portion at a time: after a crash some may be there.
 - A time of 0 or less is REQUEST_TIMED_OUT, and nothing is created.
 
 Versions:
@@ -14,16 +15,22 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
-from strom.broker.deciding import decide
-from strom.broker.turns import answer_of
+from strom.broker.deciding import decide_in_turns
+from strom.broker.turns import answer_of, portions
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
-from strom.metadata.topic_decisions import CreatedTopic, NewTopic
+from strom.metadata.topic_decisions import (
+    Created,
+    CreatedTopic,
+    NewTopic,
+    check_total,
+    count_asked,
+)
+from strom.metadata.topics import unified
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -32,6 +39,8 @@ if TYPE_CHECKING:
     from kio.schema.create_topics.v7 import response as answer
 
     from strom.metadata.settings import BrokerSettings
+
+    Configs = tuple[answer.CreatableTopicConfigs, ...]
 else:
     answer = lazy("kio.schema.create_topics.v7.response")
 
@@ -40,39 +49,71 @@ VERSIONS = range(2, 8)
 
 #: A topic is described with dozens of settings.
 TOPICS_AT_ONCE = 8
+#: A topic weighs as much as it has partitions, and this much more.
+TOPIC_WEIGHT = 2
+#: So heavy a portion takes two or three milliseconds to decide on.
+WEIGHT_AT_ONCE = 60
 
 
 async def handle(
     request: asked.CreateTopicsRequest, context: Context
 ) -> answer.CreateTopicsResponse | Large:
     """Have the controller create the topics."""
-    wanted = [read_topic(topic) for topic in request.topics]
-    parts = context.parts
     try:
-        created = await decide(
-            parts,
-            request.timeout,
-            parts.controller.create_topics,
-            wanted,
-            defaults=context.topic_defaults,
-            rng=parts.host.rng,
-            validate_only=request.validate_only,
-        )
+        created = await create(request, context)
     except KafkaError as error:
         refusal = Refusal.of(error)
-        created = {topic.name: refusal for topic in wanted}
-    settings = parts.settings
+        created = {topic.name: refusal for topic in request.topics}
+    settings = context.settings
     return answer_of(len(created), lambda: respond(created, settings), at_once=TOPICS_AT_ONCE)
 
 
-def respond(
-    created: Mapping[str, CreatedTopic | Refusal], settings: BrokerSettings
-) -> answer.CreateTopicsResponse:
+async def create(request: asked.CreateTopicsRequest, context: Context) -> Created:
+    """Return what became of every topic, in the order in which they are asked for."""
+    parts, defaults = context.parts, context.topic_defaults
+    counts = {
+        each.name: count_asked(each.num_partitions, each.assignments, defaults)
+        for each in request.topics
+    }
+    check_total(sum(counts.values()))
+    replies = await decide_in_turns(
+        parts,
+        request.timeout,
+        await portions(
+            request.topics,
+            # Who collides with whom is a matter of one decision, as is who is named twice.
+            together=lambda topic: unified(topic.name),
+            weight=lambda topic: TOPIC_WEIGHT + counts[topic.name],
+            at_once=WEIGHT_AT_ONCE,
+        ),
+        lambda portion: parts.controller.create_topics(
+            [read_topic(topic) for topic in portion],
+            defaults=defaults,
+            rng=parts.host.rng,
+            validate_only=request.validate_only,
+        ),
+    )
+    created = {name: outcome for reply in replies for name, outcome in reply.items()}
+    return {name: created[name] for name in counts}
+
+
+def respond(created: Created, settings: BrokerSettings) -> answer.CreateTopicsResponse:
     """Tell what became of every topic."""
+    #: Most of them have the same settings.
+    known: dict[frozenset[tuple[str, str]], Configs] = {}
+
+    def configs_of(topic: CreatedTopic) -> Configs:
+        key = frozenset(topic.configs.items())
+        if key not in known:
+            known[key] = configs(topic, settings)
+        return known[key]
+
     return answer.CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            refused(name, outcome) if isinstance(outcome, Refusal) else described(outcome, settings)
+            refused(name, outcome)
+            if isinstance(outcome, Refusal)
+            else described(outcome, configs_of(outcome))
             for name, outcome in created.items()
         ),
     )
@@ -89,7 +130,7 @@ def read_topic(topic: asked.CreatableTopic) -> NewTopic:
     )
 
 
-def described(topic: CreatedTopic, settings: BrokerSettings) -> answer.CreatableTopicResult:
+def described(topic: CreatedTopic, configs: Configs) -> answer.CreatableTopicResult:
     """Tell what was created."""
     return answer.CreatableTopicResult(
         name=topic.name,
@@ -98,16 +139,21 @@ def described(topic: CreatedTopic, settings: BrokerSettings) -> answer.Creatable
         error_message=None,
         num_partitions=topic.partition_count,
         replication_factor=topic.replication_factor,
-        configs=tuple(
-            answer.CreatableTopicConfigs(
-                name=each.name,
-                value=each.value,
-                read_only=each.read_only,
-                config_source=each.source,
-                is_sensitive=each.sensitive,
-            )
-            for each in describe_topic(settings, topic.configs)
-        ),
+        configs=configs,
+    )
+
+
+def configs(topic: CreatedTopic, settings: BrokerSettings) -> Configs:
+    """Tell the settings of a topic."""
+    return tuple(
+        answer.CreatableTopicConfigs(
+            name=each.name,
+            value=each.value,
+            read_only=each.read_only,
+            config_source=each.source,
+            is_sensitive=each.sensitive,
+        )
+        for each in describe_topic(settings, topic.configs)
     )
 
 

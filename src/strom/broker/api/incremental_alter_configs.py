@@ -5,6 +5,7 @@ Behaviour:
 - A broker changes its own settings and those of all brokers (the empty name), no other broker's.
 - The levels of the broker's loggers change at once and are forgotten when it stops.
 - An operation that does not exist is UNKNOWN_SERVER_ERROR, as in Kafka.
+- Many resources are decided on a portion at a time: after a crash some may be changed.
 
 Versions:
 - v0 and v1 differ in encoding only.
@@ -15,16 +16,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
-from strom.broker.deciding import TIMEOUT_DEFAULT, decide
+from strom.broker.context import Context, Large
 from strom.broker.resources import (
     LOGGER_RESOURCE,
-    alter_each,
+    alter_in_turns,
     change_logger,
+    check_each,
     check_logger_change,
     read_node_id,
     require_own_broker,
 )
+from strom.broker.turns import answer_of
 from strom.metadata.config_decisions import Alteration, Altered, Operation
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
@@ -43,37 +45,29 @@ VERSIONS = range(2)
 OPERATIONS = {int(each) for each in Operation}
 
 Given = tuple["asked.AlterableConfig", ...]
+Item = tuple[Resource, Given]
 
 
 async def handle(
     request: asked.IncrementalAlterConfigsRequest, context: Context
-) -> answer.IncrementalAlterConfigsResponse:
+) -> answer.IncrementalAlterConfigsResponse | Large:
     """Change the loggers here, and have the controller change the rest."""
     wanted = [
         ((each.resource_type, each.resource_name), each.configs) for each in request.resources
     ]
+    loggers = [item for item in wanted if item[0][0] == LOGGER_RESOURCE]
+    others = [item for item in wanted if item[0][0] != LOGGER_RESOURCE]
+    outcomes = alter_loggers(loggers, context, validate_only=request.validate_only)
+    if others:
+        outcomes |= await alter_settings(others, context, validate_only=request.validate_only)
+    return answer_of(len(wanted), lambda: respond([resource for resource, _ in wanted], outcomes))
 
-    async def alter(accepted: list[tuple[Resource, Given]]) -> Altered:
-        loggers = [item for item in accepted if item[0][0] == LOGGER_RESOURCE]
-        others = [item for item in accepted if item[0][0] != LOGGER_RESOURCE]
-        altered: Altered = {}
-        for resource, given in loggers:
-            altered[resource] = None
-            for each in () if request.validate_only else given:
-                change_logger(each.name, each.value)
-        if others:
-            altered |= await alter_settings(others, context, validate_only=request.validate_only)
-        return altered
 
-    outcomes = await alter_each(
-        wanted, lambda resource, given: check(resource, given, context), alter
-    )
+def respond(resources: list[Resource], outcomes: Altered) -> answer.IncrementalAlterConfigsResponse:
+    """Tell what became of every resource."""
     return answer.IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            result(resource, outcome)
-            for (resource, _), outcome in zip(wanted, outcomes, strict=True)
-        ),
+        responses=tuple(result(each, outcomes[each]) for each in resources),
     )
 
 
@@ -103,27 +97,34 @@ def check_loggers(name: str, given: Given, own: int) -> None:
         check_logger_change(each.name, Operation(each.config_operation), each.value)
 
 
-async def alter_settings(
-    items: list[tuple[Resource, Given]], context: Context, *, validate_only: bool
-) -> Altered:
+def alter_loggers(items: list[Item], context: Context, *, validate_only: bool) -> Altered:
+    """Change the levels of loggers."""
+    altered, accepted = check_each(items, lambda resource, given: check(resource, given, context))
+    for resource, given in accepted:
+        altered[resource] = None
+        for each in () if validate_only else given:
+            change_logger(each.name, each.value)
+    return altered
+
+
+async def alter_settings(items: list[Item], context: Context, *, validate_only: bool) -> Altered:
     """Have the controller change settings."""
-    parts = context.parts
-    alterations = [
-        (
-            resource,
-            tuple(
-                Alteration(each.name, Operation(each.config_operation), each.value)
-                for each in given
-            ),
-        )
-        for resource, given in items
-    ]
-    return await decide(
-        parts,
-        TIMEOUT_DEFAULT,
-        parts.controller.incrementally_alter_configs,
-        alterations,
-        validate_only=validate_only,
+    controller = context.parts.controller
+    return await alter_in_turns(
+        items,
+        lambda resource, given: check(resource, given, context),
+        lambda accepted: controller.incrementally_alter_configs(
+            [(resource, alterations(given)) for resource, given in accepted],
+            validate_only=validate_only,
+        ),
+        context.parts,
+    )
+
+
+def alterations(given: Given) -> tuple[Alteration, ...]:
+    """Read what is to change."""
+    return tuple(
+        Alteration(each.name, Operation(each.config_operation), each.value) for each in given
     )
 
 

@@ -1,0 +1,158 @@
+"""Hundreds of topics in one request (TOP-05, TOP-08): everybody else is served in between.
+
+Counted, not timed: how many records are decided on, and how many are published, in one turn of
+the loop. What a request says about its items is the same as if it were one decision.
+"""
+
+import pytest
+
+from strom.broker.api.create_topics import WEIGHT_AT_ONCE
+from strom.broker.publisher import RECORDS_AT_ONCE
+from strom.metadata import delta
+from strom.metadata.controller import Controller
+from strom.metadata.records import PartitionChange
+from tests.broker.api.conftest import create
+
+MANY = 250
+TOPIC = 2
+
+
+def new_topics(*names, partitions=1):
+    return [{"name": name, "num_partitions": partitions, "replication_factor": 1} for name in names]
+
+
+def create_all(raw, topics, **more):
+    return raw.ask("create_topics", 7, {"topics": topics, "timeout": 30_000} | more)["topics"]
+
+
+def delete_all(raw, topics):
+    return raw.ask("delete_topics", 6, {"topics": topics, "timeout": 30_000})["responses"]
+
+
+def grow_all(raw, names, count):
+    topics = [{"name": each, "count": count} for each in names]
+    asked = {"topics": topics, "timeout": 30_000}
+    return raw.ask("create_partitions", 3, asked)["results"]
+
+
+def resources(names, **more):
+    settings = [{"name": "retention.ms", "value": "77777"} | more]
+    return [{"resource_type": TOPIC, "resource_name": each, "configs": settings} for each in names]
+
+
+def alter_all(raw, names):
+    asked = {"resources": resources(names, config_operation=0)}
+    return raw.ask("incremental_alter_configs", 1, asked)["responses"]
+
+
+def replace_all(raw, names):
+    return raw.ask("alter_configs", 2, {"resources": resources(names)})["responses"]
+
+
+def codes(answers):
+    return [each["error_code"] for each in answers]
+
+
+def exists(raw, names):
+    asked = {"topics": [{"name": each} for each in names], "allow_auto_topic_creation": False}
+    told = raw.ask("metadata", 12, asked)["topics"]
+    return [each["error_code"] == "none" for each in told]
+
+
+@pytest.fixture
+def names(name):
+    return [f"{name}-{number}" for number in range(MANY)]
+
+
+@pytest.fixture
+def steps(turn, monkeypatch):
+    """At which turn of the loop each record was decided on, and published."""
+    decided, published = [], []
+    apply, applied = Controller.apply, delta.applied
+
+    def decide(self, record):
+        # That a new partition's directory is noted is a matter of its own.
+        if not isinstance(record, PartitionChange):
+            decided.append(turn())
+        apply(self, record)
+
+    def publish(image, record):
+        published.append(turn())
+        return applied(image, record)
+
+    monkeypatch.setattr(Controller, "apply", decide)
+    monkeypatch.setattr(delta, "applied", publish)
+    return decided, published
+
+
+def most(seen):
+    return max(seen.count(turn) for turn in set(seen))
+
+
+def test_topics_live_and_go_a_portion_in_one_turn_of_the_loop(raw, names, steps):
+    lives = [
+        lambda: create_all(raw, new_topics(*names)),
+        lambda: alter_all(raw, names),
+        lambda: replace_all(raw, names),
+        lambda: grow_all(raw, names, 2),
+        lambda: delete_all(raw, [{"name": each} for each in names]),
+    ]
+    for live in lives:
+        decided, published = steps
+        decided.clear()
+        published.clear()
+        answers = live()
+        told = [each.get("name", each.get("resource_name")) for each in answers]
+        assert told == names
+        assert codes(answers) == ["none"] * MANY
+        if live is not lives[2]:
+            assert len(decided) >= MANY
+            assert most(decided) <= max(WEIGHT_AT_ONCE, RECORDS_AT_ONCE)
+            assert most(published) <= RECORDS_AT_ONCE
+    assert exists(raw, names) == [False] * MANY
+
+
+def test_a_topic_of_many_partitions_is_published_in_portions(raw, name, steps):
+    _, published = steps
+    create(raw, name, partitions=5 * RECORDS_AT_ONCE)
+    assert len(published) > 5 * RECORDS_AT_ONCE
+    assert most(published) <= RECORDS_AT_ONCE
+
+
+def test_a_name_given_twice_is_refused_however_far_apart(raw, names):
+    twice = [*names, names[0]]
+    answers = create_all(raw, new_topics(*twice))
+    assert [each["name"] for each in answers] == names
+    assert codes(answers) == ["invalid_request"] + ["none"] * (MANY - 1)
+    grown = grow_all(raw, [*names[1:], names[1]], 2)
+    assert codes(grown) == ["invalid_request"] + ["none"] * (MANY - 2)
+    altered = alter_all(raw, [*names[1:], names[1]])
+    refused = "invalid_request"
+    assert codes(altered) == [refused] + ["none"] * (MANY - 2) + [refused]
+    assert altered[0]["resource_name"] == altered[-1]["resource_name"] == names[1]
+
+
+def test_a_topic_deleted_by_name_and_by_id_is_deleted_once_however_far_apart(raw, names):
+    made = create_all(raw, new_topics(*names))
+    wanted = [{"name": each} for each in names] + [{"topic_id": made[0]["topic_id"]}]
+    answers = delete_all(raw, wanted)
+    assert sorted(codes(answers)) == ["invalid_request"] + ["none"] * MANY
+    assert exists(raw, names) == [False] * MANY
+
+
+def test_names_of_one_request_do_not_collide_with_each_other(raw, name, names):
+    """As in Kafka, which looks at the topics that were there before."""
+    alike = [f"{name}.x", *names, f"{name}_x"]
+    assert codes(create_all(raw, new_topics(*alike))) == ["none"] * len(alike)
+
+
+def test_to_validate_many_creates_none(raw, names):
+    answers = create_all(raw, new_topics(*names), validate_only=True)
+    assert codes(answers) == ["none"] * MANY
+    assert exists(raw, names) == [False] * MANY
+
+
+def test_too_many_partitions_in_all_topics_together_are_refused(raw, names):
+    answers = create_all(raw, new_topics(*names, partitions=41))
+    assert codes(answers) == ["policy_violation"] * MANY
+    assert exists(raw, names) == [False] * MANY
