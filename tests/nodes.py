@@ -1,6 +1,7 @@
 """Brokers that run beside the tests: Strom as a process of its own, and Apache Kafka."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -10,9 +11,14 @@ import tempfile
 from pathlib import Path
 
 PEER = Path(__file__).parent / "peer" / "kafka"
-STOP_SECONDS = 30
-TOOL_SECONDS = 60
+STOP_SECONDS = 60
+#: A tool is there in a second, on a machine that has nothing else to do.
+TOOL_SECONDS = 180
 LOG_SHOWN = 3000
+#: Below what the system gives to those who do not care: a port that is found free stays so, also
+#: while its broker is down and clients try to reach it.
+PORTS = range(20_000, 32_000)
+PORTS_GIVEN = set()
 #: The controller of the peer listens so far above its broker.
 CONTROLLER_DISTANCE = 101
 
@@ -71,11 +77,11 @@ class StromProcess:
             if line.startswith(b"ready"):
                 return self
         self.end(signal.SIGKILL)
-        raise AssertionError(f"no broker: {self.log()}")
+        raise AssertionError(f"no broker: {self.log()[-LOG_SHOWN:]}")
 
     def log(self):
-        """The end of what it wrote to its log."""
-        return (self.root / "broker.log").read_text()[-LOG_SHOWN:]
+        """What it wrote to its log."""
+        return (self.root / "broker.log").read_text()
 
     def end(self, how=signal.SIGTERM):
         """Send it a signal and return its exit code."""
@@ -137,8 +143,8 @@ class Outside:
 
 
 def peer(*arguments):
-    """Run the peer's script; it says on stderr what went wrong."""
-    return subprocess.run([sys.executable, PEER, *arguments], check=True, timeout=TOOL_SECONDS * 2)
+    """Run the peer's script; it says on stderr what went wrong, and has a limit of its own."""
+    return subprocess.run([sys.executable, PEER, *arguments], check=True)
 
 
 def kafka_tool(name, *arguments, text="", timeout=TOOL_SECONDS):
@@ -165,11 +171,11 @@ def kcat_missing():
 def free_port(*distances):
     """A port that is free, and so are those at the given distances from it."""
     while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            if all(is_free(port + distance) for distance in distances):
-                return port
+        port = random.SystemRandom().choice(PORTS)
+        wanted = {port + distance for distance in (0, *distances)}
+        if wanted.isdisjoint(PORTS_GIVEN) and all(map(is_free, wanted)):
+            PORTS_GIVEN.update(wanted)
+            return port
 
 
 def is_free(port):
