@@ -9,6 +9,7 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.transactions import Image, Replicas, Shard
 
 A, B, OFFSETS = ("a", 0), ("b", 1), ("__consumer_offsets", 7)
+PATIENCE_SECONDS = 60
 PREPARE, COMPLETE = ("end", State.PREPARE_COMMIT), ("complete", State.COMPLETE_COMMIT)
 
 
@@ -63,7 +64,7 @@ class Scene:
 
     async def until(self, state):
         """Wait for all that is under way, which must have led to the state."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         assert self.shard.machine.transactions["t"].state is state
 

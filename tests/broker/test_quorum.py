@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 from random import Random
 from uuid import UUID
 
@@ -30,6 +31,7 @@ from tests.metadata.cluster import CLUSTER_ID, SomeRules, directory_of, registra
 DIRECTORY_ID = directory_of(1)
 KEY = ReplicaKey(1, DIRECTORY_ID)
 METADATA = "/data/__cluster_metadata-0"
+PATIENCE_SECONDS = 60
 
 
 async def offload(run):
@@ -527,6 +529,14 @@ def test_kafkas_dump_tool_reads_log_and_snapshots(kafka_tool, tmp_path):
     assert '"metadata.version","featureLevel":30' in in_bootstrap
 
 
+def leaders(admin):
+    """The leaders of the partitions of each topic."""
+    topics = admin.list_topics(timeout=PATIENCE_SECONDS).topics
+    return {
+        name: {each.leader for each in topic.partitions.values()} for name, topic in topics.items()
+    }
+
+
 @pytest.mark.java
 @pytest.mark.slow
 def test_a_cluster_goes_from_kafka_to_strom_and_back():
@@ -553,9 +563,10 @@ def test_a_cluster_goes_from_kafka_to_strom_and_back():
         kafka.stop()
         asyncio.run(take_over())
         kafka.start()
-        topics = admin.list_topics(timeout=30).topics
-        assert set(topics) == {"from.kafka", "from-strom"}
-        leaders = {each.leader for topic in topics.values() for each in topic.partitions.values()}
-        assert leaders == {1}
+        expected = {"from.kafka": {1}, "from-strom": {1}}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        # A broker that was just let in may not have its partitions yet.
+        while (told := leaders(admin)) != expected:
+            assert time.monotonic() < deadline, told
     finally:
         kafka.remove()

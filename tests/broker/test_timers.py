@@ -4,6 +4,8 @@ import asyncio
 
 from strom.broker.timers import AT_ONCE, Timers
 
+PATIENCE_SECONDS = 60
+
 
 class Fired(list):
     """The timers that came."""
@@ -18,7 +20,7 @@ class Fired(list):
 
     async def until(self, count):
         """Wait for so many timers to have come."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self) < count:
                 self.came.clear()
                 await self.came.wait()
@@ -138,7 +140,7 @@ def test_what_is_set_for_now_meanwhile_waits_for_the_next_turn():
         timers = Timers(Clock(), fire)
         timers.set(("a",), 1000)
         seen = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(fired) < 5:
                 await asyncio.sleep(0)
                 seen.append(len(fired))
@@ -152,7 +154,7 @@ def test_many_that_are_due_at_once_come_in_portions():
         for number in range(3 * AT_ONCE):
             timers.set((str(number),), 1000)
         portions = set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(fired) < 3 * AT_ONCE:
                 await asyncio.sleep(0)
                 portions.add(len(fired))

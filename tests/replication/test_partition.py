@@ -38,9 +38,9 @@ def test_an_end_wakes_careful_readers_although_it_is_small():
         append(partition, b"x" * 5000)
         view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
         assert view.records is None
-        waiter = Waiter([partition], 5000, 10_000)
+        waiter = Waiter([partition], 5000, 600_000)
         end(partition)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(60):
             assert await waiter.wait()
         view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
         assert view.records.size > 5000

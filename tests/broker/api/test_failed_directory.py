@@ -6,7 +6,7 @@ import pytest
 
 from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create
-from tests.conformance.raw import Raw
+from tests.conformance.raw import PATIENCE_SECONDS, Raw
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def failed(tmp_path):
             done.set()
 
         local._loop.call_soon_threadsafe(fail)
-        assert done.wait(10)
+        assert done.wait(PATIENCE_SECONDS)
         yield raw, paths, lost
 
 
