@@ -12,8 +12,8 @@ Behaviour:
 
 Versions:
 - v0 has no rebalance time-out: the session's counts. Up to v3 a newcomer needs no round trip for
-  its id. v5 brings instance ids, v7 the protocol's type in the answer, v8 a reason, which is for
-  the log only, v9 what to skip.
+  its id. v5 brings instance ids, v7 the protocol's type in the answer, v8 a reason, which nobody
+  asks for here, v9 what to skip.
 """
 
 from __future__ import annotations

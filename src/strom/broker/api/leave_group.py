@@ -6,7 +6,7 @@ Behaviour:
 - In a group that does not exist, nobody is a member: UNKNOWN_MEMBER_ID for each.
 
 Versions:
-- up to v2 there is one member and one code. v5 brings a reason, which is for the log only.
+- up to v2 there is one member and one code. v5 brings a reason, which nobody asks for here.
 """
 
 from __future__ import annotations
