@@ -296,7 +296,7 @@ class AnyClassicGroup(RuleBasedStateMachine):
         assert not group.unsynced or group.phase in (Phase.COMPLETING, Phase.STABLE)
         assert len(group.joining) <= self.table.limits.max_size
         if group.phase in (Phase.COMPLETING, Phase.STABLE):
-            assert all(each.supports(group.protocol) for each in group.members.values())
+            assert all(group.protocol in each.names for each in group.members.values())
         if group.phase is Phase.STABLE:
             assert self.table.logged == as_logged(group)
 

@@ -51,6 +51,11 @@ class Member:
     #: The best one first.
     protocols: tuple[Protocol, ...]
     assignment: bytes = b""
+    #: The protocols' names; asked for of every member whenever one joins.
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(each.name for each in self.protocols))
 
     @property
     def is_static(self) -> bool:
@@ -60,10 +65,6 @@ class Member:
     def metadata(self, protocol: str | None) -> bytes:
         """Return what the member says of itself under that protocol."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
-
-    def supports(self, protocol: str) -> bool:
-        """Say whether the member knows that protocol."""
-        return any(each.name == protocol for each in self.protocols)
 
 
 @dataclass(frozen=True, slots=True)

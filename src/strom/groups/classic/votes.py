@@ -9,17 +9,14 @@ def accepts(group: ClassicGroup, protocol_type: str, names: Collection[str]) -> 
     """Say whether somebody who knows these protocols can join without leaving others out."""
     if group.is_empty:
         return bool(protocol_type) and bool(names)
-    return protocol_type == group.protocol_type and any(
-        _known_to_all(group, name) for name in names
+    return protocol_type == group.protocol_type and not frozenset(names).isdisjoint(
+        known_to_all(group) if group.members else names
     )
 
 
 def choose(group: ClassicGroup) -> str:
     """Count the members' votes; among equals the one that the longest-standing member likes."""
-    first, *others = group.members.values()
-    shared = {each.name for each in first.protocols}
-    for member in others:
-        shared &= {each.name for each in member.protocols}
+    shared = known_to_all(group)
     votes: dict[str, int] = {}
     for member in group.members.values():
         vote = next(each.name for each in member.protocols if each.name in shared)
@@ -27,5 +24,8 @@ def choose(group: ClassicGroup) -> str:
     return max(votes, key=lambda name: votes[name])
 
 
-def _known_to_all(group: ClassicGroup, name: str) -> bool:
-    return all(member.supports(name) for member in group.members.values())
+def known_to_all(group: ClassicGroup) -> frozenset[str]:
+    """Return the names of the protocols that all members know."""
+    # There are many members, but few different sets of protocols.
+    first, *others = {each.names for each in group.members.values()}
+    return first.intersection(*others)
