@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests import nodes
 from tests.conformance.members import (
     READERS,
+    AioReader,
     ConfluentReader,
     KafkaPythonReader,
     Killed,
@@ -236,6 +237,41 @@ def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds(worl
         until_shared(readers, all_of(topic, 3))
         rounds += len(stays.given) - before
     assert rounds == 6
+
+
+@pytest.fixture
+def own_broker():
+    """A broker to be stopped and killed."""
+    if nodes.outside_bootstrap():
+        pytest.skip("this test needs the broker's own process")
+    process = nodes.StromProcess(nodes.new_directory("restarted"), **SETTINGS)
+    yield process.start()
+    process.remove()
+
+
+# Not with kafka-python: it does not close the sockets of connections that were refused.
+@pytest.mark.parametrize("kind", [ConfluentReader, AioReader], ids=lambda each: each.name)
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_restart_of_the_coordinator_is_no_round(own_broker, name, kind, how):
+    world = World(own_broker.bootstrap, name)
+    topic = world.topic(2)
+    readers = [world.reader(kind, session_ms=30_000) for _ in range(2)]
+    until_shared(readers, all_of(topic, 2))
+    until(lambda: all(each.has for each in readers), *readers)
+    world.send(topic, 2, values(10, "before"))
+    until(lambda: len(read_by(*readers)) == 10, *readers)
+    members, rounds = ids_of(world), [len(each.given) for each in readers]
+    getattr(own_broker, how)()
+    own_broker.start()
+    world.send(topic, 2, values(10, "after"))
+    until(lambda: len(read_by(*readers)) == 20, *readers)
+    assert ids_of(world) == members
+    assert [len(each.given) for each in readers] == rounds, "nobody was called in"
+    world.close()
+
+
+def ids_of(world):
+    return {each["member_id"] for each in world.describe()["members"]}
 
 
 # How the work is shared: two topics of three partitions each and two members, as in the book.
