@@ -36,6 +36,8 @@ def take_step(
 ) -> Member:
     """Move the member one step towards its target, and give it time to do what that asks for."""
     group = draft.group
+    if not resubscribed and member.is_reconciled_to(group.assignment_epoch):
+        return member
     aim = Aim(
         group.assignment_epoch,
         target_of(group, member.id),

@@ -34,8 +34,6 @@ class Aim(NamedTuple):
 
 def reconcile(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
     """Return the member after its next step, or as it is if it cannot take one."""
-    if not aim.resubscribed and member.is_reconciled_to(aim.epoch):
-        return member
     match member.state:
         case State.STABLE if member.epoch == aim.epoch:
             return _drop_unwanted(member, aim)

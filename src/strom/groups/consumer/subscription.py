@@ -14,7 +14,7 @@ from strom.groups.consumer.topics import metadata_hash
 def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
     """Raise the group's epoch if a member subscribes to something else, or its topics changed."""
     topics = draft.moment.image.topics_by_name
-    matched = _match_patterns(draft)
+    matched = _match_patterns(draft, resubscribed=resubscribed)
     if not resubscribed and not matched and draft.watch.topics is topics:
         return
     group = draft.group
@@ -27,18 +27,21 @@ def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
         draft.watch = draft.watch._replace(topics=topics)
 
 
-def _match_patterns(draft: Draft) -> bool:
+def _match_patterns(draft: Draft, *, resubscribed: bool) -> bool:
     """Have all patterns that members want, and no other, stand for topics; say if some changed."""
     before = draft.group.patterns
-    wanted = draft.group.wanted_patterns
-    for pattern in sorted(set(before) - wanted):
+    wanted = known = frozenset(before)
+    if resubscribed or draft.watch.topics is None:
+        # A group that was just loaded may have been left before all were looked up.
+        wanted = draft.group.wanted_patterns
+    for pattern in sorted(known - wanted):
         draft.write(pattern_gone(draft.group.id, pattern))
     if not wanted:
         return False
-    for pattern in sorted(wanted - set(before)):
+    for pattern in sorted(wanted - known):
         check_pattern(pattern)
     is_due = _is_due(draft)
-    for pattern in sorted(wanted if is_due else wanted - set(before)):
+    for pattern in sorted(wanted if is_due else wanted - known):
         _match(draft, pattern)
     if is_due:
         draft.watch = draft.watch._replace(
