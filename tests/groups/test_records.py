@@ -214,6 +214,21 @@ def test_every_offset_reads_back_as_it_was_written(group, topic, partition, valu
     assert read(write_key(key), write_value(value)) == KeyValue(key, value)
 
 
+def test_offsets_that_were_read_share_what_they_have_in_common():
+    """There are many more offsets than groups, topics and ids."""
+    value = write_value(OffsetCommitValue(5, topic_id=TOPIC_ID))
+    one, other = (read(write_key(OffsetCommitKey("g r", "t t", each)), value) for each in range(2))
+    assert one.key.group is other.key.group
+    assert one.key.topic is other.key.topic
+    assert one.value.topic_id is other.value.topic_id
+
+
+def test_an_id_that_is_cut_off_is_malformed():
+    value = write_value(OffsetCommitValue(5, topic_id=TOPIC_ID))
+    with pytest.raises(MalformedFrame):
+        read(write_key(OffsetCommitKey("g", "t", 0)), value[:-1])
+
+
 def test_a_struct_that_may_be_missing_has_a_byte_that_says_so():
     """KIP-893, also where the struct is a tagged field."""
     value = records.ConsumerGroupMemberMetadataValue(

@@ -18,6 +18,8 @@ Offsets are read and written by hand: there is one of them for every partition o
 """
 
 import struct
+from functools import lru_cache
+from sys import intern
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -30,7 +32,6 @@ from strom.wire.primitives import (
     MalformedFrame,
     read_tags,
     read_text,
-    read_uuid,
     text,
 )
 from strom.wire.versioned import message, of, read_message, write_message
@@ -40,6 +41,9 @@ NEVER = 2**15
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
 NO_TOPIC_ID = UUID(int=0)
+ID_BYTES = 16
+#: How many ids of topics are remembered, to have each of them once.
+SHARED_MAX = 10_000
 
 
 class OffsetCommitKey(NamedTuple):
@@ -369,7 +373,8 @@ def _read_offset_key(key: Buffer) -> OffsetCommitKey:
     topic, position = read_text(key, position, flexible=False)
     if group is None or topic is None:
         raise MalformedFrame("the key of an offset lacks its group or topic")
-    return OffsetCommitKey(group, topic, INT32.unpack_from(key, position)[0])
+    # There are many more offsets than names.
+    return OffsetCommitKey(intern(group), intern(topic), INT32.unpack_from(key, position)[0])
 
 
 def _read_offset(kind: int, value: Buffer | None) -> OffsetCommitValue | None:
@@ -399,4 +404,12 @@ def _read_topic_id(value: Buffer, position: int) -> UUID:
     tags, _ = read_tags(value, position)
     if TOPIC_ID_TAG not in tags:
         return NO_TOPIC_ID
-    return read_uuid(value, tags[TOPIC_ID_TAG])[0]
+    start = tags[TOPIC_ID_TAG]
+    return _shared_id(bytes(value[start : start + ID_BYTES]))
+
+
+@lru_cache(SHARED_MAX)
+def _shared_id(data: bytes) -> UUID:
+    if len(data) < ID_BYTES:
+        raise MalformedFrame("an id is longer than its record")
+    return UUID(bytes=data)
