@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from immutables import Map
 
 from strom.broker import coordination
@@ -17,6 +19,7 @@ from strom.broker.coordinator_log import CoordinatorLog
 from strom.groups import records
 from strom.groups.committing import Commit, NewOffset, Query
 from strom.groups.machine import GroupMachine
+from strom.groups.offsets import tombstone
 from strom.groups.owners import Author
 from strom.groups.records import OffsetCommitKey, OffsetCommitValue
 from strom.metadata.image import Image, Partition, Topic
@@ -529,6 +532,49 @@ def test_a_log_that_begins_late_and_has_gaps_is_read():
 
     coordinating(write, world)
     assert coordinating(read, world) == {0: 99, 1: 1000}
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["set", "set", "delete", "pending", "end"]), st.integers(0, 2)),
+        max_size=30,
+    ),
+    buffer_size=st.sampled_from([1, 300, 5_000_000]),
+)
+@settings(deadline=None, max_examples=60)
+def test_what_is_loaded_is_what_was_written_though_older_values_are_passed_over(steps, buffer_size):
+    """OFS-01: values, deletions and transactions in any order."""
+    world = World(offsets_load_buffer_size=buffer_size)
+
+    async def write(coordinators, world):
+        shard = coordinators.shard_for("g")
+        for offset, (step, number) in enumerate(steps):
+            match step:
+                case "set":
+                    commit(shard, offset, partition=number)
+                case "pending":
+                    commit(shard, offset, partition=number, transaction=(number, 0))
+                case "delete":
+                    shard.log.append([tombstone("g", "t", number)], NOW)
+                    shard.machine.apply(tombstone("g", "t", number))
+                case "end":
+                    committed = bool(offset % 2)
+                    shard.end_transaction(Producer(number, 0), 1, committed=committed, version=0)
+        return durable(shard.machine.offsets)
+
+    async def read(coordinators, world):
+        return durable((await load(coordinators)).machine.offsets)
+
+    assert coordinating(write, world) == coordinating(read, world)
+
+
+def durable(offsets):
+    pending = {
+        (producer, spot): each.value
+        for producer, found in offsets.by_producer.items()
+        for spot, each in found.items()
+    }
+    return offsets.by_group, pending, offsets.open
 
 
 class Raw:

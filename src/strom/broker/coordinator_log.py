@@ -149,31 +149,69 @@ class CoordinatorLog:
         return log.read(offset, max_bytes=bytes_max, end_offset=log.end_offset, whole_first=True)
 
     def load(self, found: Slice, offset: int, machine: CoordinatorMachine) -> int:
-        """Have the machine apply what the slice holds from the offset on; return where it ends."""
+        """Have the machine apply what the slice holds from the offset on; return where it ends.
+
+        Of values that follow each other only the newest of each key is looked into: a group that
+        reads commits the same few offsets all day. Nothing is moved past a record that deletes,
+        nor past what belongs to a transaction: what these do depends on what was before.
+        """
+        newest: dict[bytes, bytes] = {}
         for header, batch in whole_batches(memoryview(found.read_bytes())):
-            if header.is_control:
-                marker = read_marker(header, batch)
-                if marker is not None:
-                    machine.on_marker(
-                        header.producer_id,
-                        header.producer_epoch,
-                        committed=marker.type is ControlType.COMMIT,
-                    )
+            if header.is_control or header.is_transactional:
+                self._apply_all(newest, machine)
+                self._load_transactional(header, batch, machine)
             else:
-                self._apply(header, batch, machine)
+                self._gather(batch, newest, machine)
             offset = header.last_offset + 1
+        self._apply_all(newest, machine)
         return offset
 
-    def _apply(self, header: Header, batch: memoryview, machine: CoordinatorMachine) -> None:
-        read, apply = self._form.read, machine.apply
-        transaction = None
-        if header.is_transactional:
-            transaction = header.producer_id, header.producer_epoch
+    def _gather(
+        self, batch: memoryview, newest: dict[bytes, bytes], machine: CoordinatorMachine
+    ) -> None:
+        """Take the newest values; apply them when something is deleted."""
         for _, _, key, value, _ in read_records(batch):
             # A record without a key is nobody's: compaction will take it.
-            record = None if key is None else read(key, value)
-            if record is not None:
-                apply(record, transaction)
+            if key is None:
+                continue
+            if value is None:
+                self._apply_all(newest, machine)
+                self._apply(key, None, machine)
+            else:
+                # At its new place: as it would be in a log that was compacted.
+                newest.pop(key, None)
+                newest[key] = value
+
+    def _apply_all(self, newest: dict[bytes, bytes], machine: CoordinatorMachine) -> None:
+        """Apply what was gathered, and begin to gather anew."""
+        for key, value in newest.items():
+            self._apply(key, value, machine)
+        newest.clear()
+
+    def _load_transactional(
+        self, header: Header, batch: memoryview, machine: CoordinatorMachine
+    ) -> None:
+        """Apply what was written in a transaction, or its end."""
+        producer = header.producer_id, header.producer_epoch
+        if header.is_control:
+            marker = read_marker(header, batch)
+            if marker is not None:
+                machine.on_marker(*producer, committed=marker.type is ControlType.COMMIT)
+            return
+        for _, _, key, value, _ in read_records(batch):
+            if key is not None:
+                self._apply(key, value, machine, producer)
+
+    def _apply(
+        self,
+        key: bytes,
+        value: bytes | None,
+        machine: CoordinatorMachine,
+        transaction: Transaction | None = None,
+    ) -> None:
+        record = self._form.read(key, value)
+        if record is not None:
+            machine.apply(record, transaction)
 
 
 def whole_batches(data: memoryview) -> Iterator[tuple[Header, memoryview]]:
