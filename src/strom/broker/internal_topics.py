@@ -82,8 +82,10 @@ def see_transactions(machine: TransactionMachine, image: Image, settings: Broker
 
 
 def new_topic(name: str, settings: BrokerSettings) -> NewTopic:
-    """Return how an internal topic is made."""
-    return offsets_topic(settings) if name == OFFSETS_TOPIC else transactions_topic(settings)
+    """Return how a topic is made of which no more is known than its name."""
+    if name == OFFSETS_TOPIC:
+        return offsets_topic(settings)
+    return transactions_topic(settings) if name == TRANSACTIONS_TOPIC else NewTopic(name)
 
 
 def offsets_topic(settings: BrokerSettings) -> NewTopic:

@@ -23,9 +23,9 @@ from uuid import UUID
 
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
 from strom.broker.context import Context, Large
+from strom.broker.internal_topics import new_topic
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
-from strom.metadata.topic_decisions import NewTopic
 from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -102,7 +102,7 @@ async def create_and_answer(
     try:
         created = await parts.runtime.execute(
             parts.controller.create_topics,
-            [NewTopic(name) for name in missing],
+            [new_topic(name, parts.settings) for name in missing],
             defaults=context.topic_defaults,
             rng=parts.host.rng,
             validate_only=False,
