@@ -14,6 +14,7 @@ from aiokafka import TopicPartition as AioPartition
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.conformance.batches import batch
 from tests.conformance.clients import Confluent, Sent, kafka
 from tests.conformance.raw import PATIENCE_SECONDS, Raw
 from tests.conformance.transcript import check, play
@@ -215,6 +216,22 @@ def coordinators_are_told_by_version(talk):
     talk.ask("find_coordinator", 6, {"coordinator_keys": [], "key_type": 0})
 
 
+def nobody_else_writes_to_the_topic(talk):
+    """But for one client, as far as the checks that everybody's records go through."""
+    ready(talk)
+    for client_id in ("raw", "__admin_client"):
+        talk.raw.client_id = client_id
+        for index in (0, 77):
+            sent = {"index": index, "records": batch([b"no key"])}
+            data = [{"name": "__consumer_offsets", "partition_data": [sent]}]
+            talk.ask("produce", 9, {"acks": -1, "timeout": 5000, "topic_data": data}, only=codes)
+
+
+def codes(produced):
+    found = [each for topic in produced["responses"] for each in topic["partition_responses"]]
+    return [[each["index"], each["error_code"], each["error_message"]] for each in found]
+
+
 CASES = (
     *(by_version(version) for version in range(1, 11)),
     what_does_not_exist_is_refused_one_by_one,
@@ -227,6 +244,7 @@ CASES = (
     single_offsets_are_deleted,
     offsets_go_with_their_topic,
     coordinators_are_told_by_version,
+    nobody_else_writes_to_the_topic,
 )
 
 
@@ -392,6 +410,35 @@ def test_an_admin_moves_offsets_by_hand(strom, topic, name):
     found = {(each.topic, each.partition): each.offset for each in listed.result().topic_partitions}
     assert found == {(topic, 0): 2}
     assert with_confluent(strom.bootstrap, topic, name, 1) == ([b"2"], 3)
+
+
+# Topics of the coordinators.
+
+INTERNAL = {"__consumer_offsets": 50, "__transaction_state": 40}
+
+
+@pytest.mark.slow
+def test_internal_topics_are_made_by_their_own_settings_whoever_asks_first(broker_process):
+    """OFS-01: a coordinator that finds an ordinary topic in its place would lose state."""
+    process = broker_process(num_partitions=3, transaction_state_log_num_partitions=40)
+    topics = [{"name": each} for each in INTERNAL]
+    asked = {"topics": topics, "allow_auto_topic_creation": True}
+    what = [
+        {"resource_type": 2, "resource_name": each, "configuration_keys": ["cleanup.policy"]}
+        for each in INTERNAL
+    ]
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with Raw(process.bootstrap) as raw:
+        while True:
+            told = raw.ask("metadata", 9, asked)["topics"]
+            found = {each["name"]: len(each["partitions"]) for each in told}
+            if all(found.values()):
+                break
+            assert time.monotonic() < deadline, told
+        configs = raw.ask("describe_configs", 4, {"resources": what})["results"]
+    assert found == INTERNAL
+    assert {each["is_internal"] for each in told} == {True}
+    assert [each["configs"][0]["value"] for each in configs] == ["compact", "compact"]
 
 
 # Restarts.

@@ -11,6 +11,7 @@ Behaviour:
 - Before the first batch of a transaction in a partition its coordinator is asked (`transacting`);
   if it cannot say at once, the append phase waits for it. Later batches are taken because the log
   has the transaction open. One without a transactional id is refused.
+- Into internal topics nobody writes but their coordinators, and a client called `__admin_client`.
 
 Versions:
 - v3 is the first with record batches; ApiVersions claims v0 nevertheless, see there.
@@ -33,6 +34,7 @@ from strom.broker.preparing import (
 )
 from strom.broker.transacting import Refused, join
 from strom.log.log import Appended
+from strom.metadata.topics import is_internal
 from strom.records.batch import TRANSACTIONAL_FLAG
 from strom.records.validate import InvalidRecords, check_field
 from strom.replication.partition import Partition
@@ -50,6 +52,8 @@ from strom.wire.produce import (
 KEY = 0
 VERSIONS = range(3, 14)
 
+#: The one client that may write to internal topics.
+ADMIN_CLIENT = "__admin_client"
 ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
@@ -186,6 +190,8 @@ def append(
     metrics = context.parts.metrics
     try:
         partition = context.parts.replicas.leader_of(topic, index)
+        if topic.startswith("__"):
+            require_not_internal(topic, context)
         header = check_field(records, context.header.version)
         if header.attributes & TRANSACTIONAL_FLAG:
             require_transactional_id(request)
@@ -219,6 +225,12 @@ def check_disk(topic: str, index: int, context: Context) -> None:
     partition = context.replicas.find(topic, index)
     if partition is not None:
         context.replicas.check(partition)
+
+
+def require_not_internal(topic: str, context: Context) -> None:
+    """Refuse what would mix with a coordinator's own records."""
+    if is_internal(topic) and context.header.client_id != ADMIN_CLIENT:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 def require_transactional_id(request: ProduceRequest) -> None:
