@@ -369,6 +369,26 @@ def a_leader_that_never_shares_the_work_is_out(talk):
     a.beat()
 
 
+def a_member_that_is_gone_while_it_waits_wedges_nobody(talk):
+    a, b = settled(talk, talk.member("a"), talk.member("b"))
+    c = talk.member("c", session_ms=SHORT_MS)
+    c.enter()
+    rejoin(a, b, but_first=c.raw.close)
+    # Nobody shares the work: how soon the one that is gone is missed is left open.
+    rejoin(a, b)
+    share(a, (a, b))
+
+
+def rejoin(a, b, but_first=lambda: None):
+    """Have both come back when they are called in."""
+    a.beat_until("rebalance_in_progress")
+    but_first()
+    b.beat_until("rebalance_in_progress")
+    a.send_join()
+    b.join()
+    a.joined()
+
+
 def a_group_is_told_of_in_every_phase(talk):
     a, b = talk.member("a"), talk.member("b")
     a.enter()
@@ -479,6 +499,7 @@ CASES = (
     who_does_not_come_back_in_time_is_out,
     who_does_not_fetch_its_part_in_time_is_out,
     a_leader_that_never_shares_the_work_is_out,
+    a_member_that_is_gone_while_it_waits_wedges_nobody,
     a_group_is_told_of_in_every_phase,
     a_group_is_deleted_when_nobody_is_in_it,
     a_group_of_offsets_alone_is_a_group,
