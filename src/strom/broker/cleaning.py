@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from strom.broker.cleaner_process import Cleaner, CleaningFailedError
 from strom.broker.context import Parts
+from strom.broker.replicas import clean_offset_of, gather
 from strom.broker.turns import in_turns
 from strom.log.checkpoints import CLEANER
 from strom.log.cleaning import Cleaned, Job, Source
@@ -88,6 +89,7 @@ class Cleaning:
             return
         if not self._is_loaded:
             await self._load()
+        await self._forget_gone()
         self._passed = set()
         self._uncleanable = {each: each.log for each in self._still_uncleanable()}
         self._last_run_ms = self._parts.host.now_ms()
@@ -104,6 +106,15 @@ class Cleaning:
                 if offset <= partition.log.end_offset:
                     partition.log.clean_offset = offset
         self._is_loaded = True
+
+    async def _forget_gone(self) -> None:
+        """Note no longer how clean a log is that was deleted: another may come by its name."""
+        parts = self._parts
+        for directory in parts.replicas.online_directories:
+            noted = await parts.host.offload(partial(directory.read_checkpoint, CLEANER))
+            here = gather(parts.replicas.partitions_in(directory), clean_offset_of)
+            if noted.keys() - here.keys():
+                await parts.replicas.checkpoint(directory, CLEANER, clean_offset_of)
 
     async def _work(self, threads: int) -> None:
         cleaner = Cleaner(self._parts.host)
@@ -250,7 +261,5 @@ class Cleaning:
             after,
             before,
         )
-        await self._parts.replicas.checkpoint(
-            partition.directory, CLEANER, lambda each: each.log.clean_offset or None
-        )
+        await self._parts.replicas.checkpoint(partition.directory, CLEANER, clean_offset_of)
         return True

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
-from strom.broker.replicas import Replicas, start_offset_of
-from strom.log.checkpoints import LOG_START
+from strom.broker.replicas import Replicas, clean_offset_of, start_offset_of
+from strom.log.checkpoints import CLEANER, LOG_START
 from strom.log.cold import warmed
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.log import Log
@@ -159,7 +159,9 @@ class Moves:
         if copy is None:
             disk.make_directory(path)
             target.write_topic_id(path, partition.topic_id)
-        return await self._host.offload(
+        # What is cleaned from here on may be copied as it was before.
+        clean_offset = current.clean_offset if copy is None else 0
+        future = await self._host.offload(
             lambda: Log.open(
                 self._replicas.files,
                 path,
@@ -171,6 +173,8 @@ class Moves:
                 now_ms=self._host.now_ms(),
             )
         )
+        future.clean_offset = clean_offset
+        return future
 
     async def _pace(self, size_bytes: int) -> None:
         """Wait as long as the limit says that so many bytes take, but not beyond a stop."""
@@ -188,6 +192,9 @@ class Moves:
             return
         # Records that were deleted must not come back with the copy.
         await self._replicas.checkpoint(target, LOG_START, start_offset_of)
+        if partition.log.clean_offset:
+            # Otherwise the cleaner may not have read yet what is noted of the others.
+            await self._replicas.checkpoint(target, CLEANER, clean_offset_of)
         if target.failed is not None:
             return
         await self._moved(partition, target)

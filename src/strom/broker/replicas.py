@@ -429,3 +429,8 @@ def start_offset_of(partition: Partition) -> int | None:
     """Return the start offset if the first segment's name does not tell it."""
     first = partition.log.segments[0].base_offset
     return partition.log.start_offset if partition.log.start_offset > first else None
+
+
+def clean_offset_of(partition: Partition) -> int | None:
+    """Return up to where the cleaner has compacted the log, if it has."""
+    return partition.log.clean_offset or None
