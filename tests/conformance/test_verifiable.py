@@ -1,0 +1,144 @@
+"""Apache Kafka's verifiable producer and consumers: they say of each record what became of it.
+
+Rows: GRP-01, GRP-05, OFS-02, ACK-02.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests import nodes
+from tests.conformance.raw import PATIENCE_SECONDS
+from tests.conformance.test_groups_tools import committed, until
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)]
+
+#: So that members learn at once what they would learn by a heartbeat every few seconds.
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 200,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.assignment.interval.ms": 100,
+}
+PARTITIONS = 4
+MANY, FEW = 2000, 200
+
+
+@pytest.fixture(scope="module")
+def broker():
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    if bootstrap := nodes.outside_bootstrap():
+        yield nodes.Outside(bootstrap)
+        return
+    process = nodes.StromProcess(nodes.new_directory("verifiable"), **SETTINGS)
+    try:
+        yield process.start()
+        assert process.process.poll() is None, process.log()
+    finally:
+        process.remove()
+
+
+class VerifiableConsumer:
+    """A member of a group that tells what happens to it; it ends as with Ctrl+C."""
+
+    def __init__(self, bootstrap, *arguments):
+        command = [sys.executable, nodes.PEER, "tool", "kafka-verifiable-consumer", "--verbose"]
+        self.process = subprocess.Popen(
+            [*command, "--bootstrap-server", bootstrap, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.has = set()
+        #: What it has read, in order: (partition, offset, value).
+        self.read = []
+        self.failures, self.events = [], set()
+        self.thread = threading.Thread(target=self.listen, daemon=True)
+        self.thread.start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            told = json.loads(line)
+            self.events.add(told["name"])
+            match told["name"]:
+                case "partitions_assigned":
+                    self.has |= {each["partition"] for each in told["partitions"]}
+                case "partitions_revoked":
+                    self.has -= {each["partition"] for each in told["partitions"]}
+                case "record_data":
+                    self.read.append((told["partition"], told["offset"], told["value"]))
+                case "offsets_committed" if not told["success"]:
+                    self.failures.append(told)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.process.wait(PATIENCE_SECONDS)
+        self.thread.join()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def members(broker):
+    """A maker of members."""
+    made = []
+
+    def make(*arguments):
+        made.append(VerifiableConsumer(broker.bootstrap, *arguments))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()
+
+
+def send(broker, topic, count):
+    """Have the verifiable producer send; what was acknowledged: (partition, offset, value)."""
+    done = nodes.kafka_tool(
+        "kafka-verifiable-producer",
+        *("--bootstrap-server", broker.bootstrap, "--topic", topic),
+        *("--max-messages", count, "--acks", -1),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    sent = [each for each in told if each["name"] == "producer_send_success"]
+    (summary,) = (each for each in told if each["name"] == "tool_data")
+    assert (summary["sent"], summary["acked"], len(sent)) == (count, count, count)
+    return {(each["partition"], each["offset"], each["value"]) for each in sent}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_was_acknowledged_is_read_once_and_in_order(broker, members, name, protocol):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+    group = "--topic", name, "--group-id", name, "--group-protocol", protocol
+    two = [members(*group) for _ in range(2)]
+    until(lambda: [len(each.has) for each in two] == [2, 2])
+    sent = send(broker, name, MANY)
+    until(lambda: sum(len(each.read) for each in two) >= MANY)
+    assert sorted(two[0].read + two[1].read) == sorted(sent), "each once"
+    for each in two:
+        assert_in_order(each.read)
+    until(lambda: sum(committed(broker.bootstrap, name, name)) == MANY)
+    leaves, stays = two
+    leaves.stop()
+    assert "shutdown_complete" in leaves.events
+    until(lambda: stays.has == set(range(PARTITIONS)))
+    before = len(stays.read)
+    more = send(broker, name, FEW)
+    until(lambda: len(stays.read) >= before + FEW)
+    assert set(stays.read[before:]) == more
+    until(lambda: sum(committed(broker.bootstrap, name, name)) == MANY + FEW)
+    assert leaves.failures == stays.failures == []
+
+
+def assert_in_order(read):
+    for partition in range(PARTITIONS):
+        offsets = [offset for each, offset, _ in read if each == partition]
+        assert offsets == sorted(offsets)
