@@ -13,7 +13,7 @@ VAGUE_NAMES = re.compile(r"(Manager|Helper|Util|Utils|Impl|Base|Abstract|Info|Pr
 VAGUE_FILES = {"utils.py", "common.py", "helpers.py", "types.py", "misc.py"}
 REMINDERS = re.compile(r"\b(TO" + "DO|FIX" + "ME|X" + "XX|HA" + r"CK)\b")
 
-FILES = sorted((ROOT / "src" / "strom").rglob("*.py"))
+FILES = sorted([*(ROOT / "src" / "strom").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 

@@ -1,0 +1,1 @@
+"""Whole programs that use Strom the way its users do."""

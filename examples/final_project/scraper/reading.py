@@ -1,0 +1,163 @@
+"""From an answer to what is done about it: facts to write, nothing, or another attempt.
+
+Bad input never ends the scraper. A page that cannot be read is a dead letter, a row that cannot be
+read is one while the others are facts; the letter says why, and holds what was read. A letter is a
+fact too, so the same bad page makes one letter, not one for each fetch.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+
+from examples.final_project.scraper import exposition, polite, tables
+from examples.final_project.scraper.facts import Fact, encoded
+from examples.final_project.scraper.jobs import Job, Metrics, Table
+
+DEAD_LETTERS = "dead-letters"
+LETTER_BYTES_MAX = 65_536
+SCHEMA_VERSION = 1
+VALUE_BYTES_MAX = 65_536
+#: Brokers take record times up to an hour ahead of theirs, and clocks differ.
+FUTURE_MS_MAX = 1_800_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said; `cut` if it said more than we are ready to read."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there was no answer."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the page says, and what to ask with next time once that is written."""
+
+    facts: list[Fact]
+    validators: polite.Validators
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The page is the one we know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Try again after a while; `host_waits` if the server asked everybody to."""
+
+    wait_ms: int
+    reason: str
+    host_waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """Enough attempts; the next one is by the schedule."""
+
+    reason: str
+
+
+Outcome = Facts | Unchanged | Again | GaveUp
+
+
+def outcome(
+    job: Job, answer: Answer | Failure, attempt: int, now_ms: int, chance: Random
+) -> Outcome:
+    """Return what an attempt came to; attempts count from 1."""
+    if isinstance(answer, Failure):
+        return _again(answer.reason, attempt, polite.back_off_ms(attempt, chance))
+    if answer.status == 304:
+        return Unchanged()
+    if answer.status == 429 or answer.status >= 500:
+        reason = f"status {answer.status}"
+        asked_ms = polite.retry_after_ms(answer.headers.get("retry-after"), now_ms)
+        if asked_ms is None:
+            return _again(reason, attempt, polite.back_off_ms(attempt, chance))
+        return _again(reason, attempt, asked_ms, host_waits=True)
+    return Facts(list(_facts(job, answer, now_ms)), polite.Validators.of(answer.headers))
+
+
+def _again(reason: str, attempt: int, wait_ms: int, *, host_waits: bool = False) -> Again | GaveUp:
+    if attempt >= polite.ATTEMPTS_MAX:
+        return GaveUp(reason)
+    return Again(wait_ms, reason, host_waits)
+
+
+def _facts(job: Job, answer: Answer, now_ms: int) -> Iterator[Fact]:
+    if answer.status != 200:
+        yield _letter(job, f"status: {answer.status}", answer.body, now_ms)
+    elif answer.cut:
+        yield _letter(job, f"size: more than {len(answer.body)} bytes", answer.body, now_ms)
+    else:
+        try:
+            yield from list(_read(job, answer.body, now_ms))
+        except tables.UnreadableError as error:
+            yield _letter(job, str(error), answer.body, now_ms)
+        except Exception as error:  # noqa: BLE001 - whatever a page does to us, we go on
+            yield _letter(job, f"unexpected: {error!r}", answer.body, now_ms)
+
+
+def _read(job: Job, body: bytes, now_ms: int) -> Iterator[Fact]:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise tables.UnreadableError(f"encoding: {error}") from error
+    match job.reads:
+        case Table() as table:
+            yield from _table_facts(job, table, text, now_ms)
+        case Metrics(prefixes):
+            for series, value in exposition.values(text, prefixes):
+                name = f"{job.name}/{series}"
+                yield _fact(job, job.name, name, encoded({"broker": job.name, **value}), now_ms)
+
+
+def _table_facts(job: Job, table: Table, text: str, now_ms: int) -> Iterator[Fact]:
+    for row in tables.rows(text, table.table, table.columns):
+        try:
+            value = table.value(row)
+        except ValueError as error:
+            yield _letter(job, str(error), encoded(row), now_ms)
+            continue
+        at_ms = now_ms if table.at is None else _ms(str(value[table.at]))
+        if reason := _refused(encoded(value), at_ms, now_ms):
+            yield _letter(job, reason, encoded(row), now_ms)
+            continue
+        name = "/".join(str(value[part]) for part in table.identity)
+        yield _fact(job, str(value[table.key]), name, encoded(value), at_ms)
+
+
+def _refused(value: bytes, at_ms: int, now_ms: int) -> str | None:
+    """Return why a broker would refuse the record, and all others of the page with it."""
+    if len(value) > VALUE_BYTES_MAX:
+        return f"size: a row of {len(value)} bytes"
+    if not 0 <= at_ms <= now_ms + FUTURE_MS_MAX:
+        return "type: a time that is not yet, or long before rockets"
+    return None
+
+
+def _fact(job: Job, key: str, name: str, value: bytes, at_ms: int) -> Fact:
+    headers = {"source": job.url, "schema": f"{job.topic}/{SCHEMA_VERSION}"}
+    return Fact(job.topic, key, name, at_ms, value, headers)
+
+
+def _letter(job: Job, reason: str, body: bytes, now_ms: int) -> Fact:
+    """Return the dead letter for what was read; its name is the whole of it, its value a part."""
+    name = f"{job.name}/{reason}/{hashlib.blake2b(body, digest_size=16).hexdigest()}"
+    headers = {"source": job.url, "topic": job.topic, "reason": reason, "bytes": str(len(body))}
+    return Fact(DEAD_LETTERS, job.name, name, now_ms, body[:LETTER_BYTES_MAX], headers)
+
+
+def _ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)

@@ -1,0 +1,83 @@
+"""Whether, when and how a site is asked (PRJ-02)."""
+
+from email.utils import formatdate
+from random import Random
+
+import pytest
+
+from examples.final_project.scraper import polite
+from examples.final_project.scraper.polite import Pace, Validators
+
+NOW_MS = 1_800_000_000_000
+
+
+def test_prj_02_robots_are_heeded():
+    robots = polite.robots(200, "User-agent: *\nDisallow: /private/\nRequest-rate: 5/1", NOW_MS)
+    assert robots.allows("http://site/flights")
+    assert not robots.allows("http://site/private/x")
+    assert robots.pace_ms == 200
+
+
+def test_the_slower_of_two_paces_counts():
+    robots = polite.robots(200, "User-agent: *\nCrawl-delay: 3\nRequest-rate: 5/1", NOW_MS)
+    assert robots.pace_ms == 3000
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed"), [(404, True), (403, True), (500, False), (None, False)]
+)
+def test_robots_that_are_missing_allow_and_robots_that_fail_forbid(status, allowed):
+    assert polite.robots(status, "", NOW_MS).allows("http://site/flights") is allowed
+
+
+def test_robots_that_failed_are_asked_for_again_soon():
+    kept_ms = polite.robots(200, "", NOW_MS).until_ms
+    assert polite.robots(None, "", NOW_MS).until_ms < kept_ms
+
+
+def test_each_host_has_its_own_pace():
+    pace = Pace()
+    pace.asked("a", NOW_MS, 200)
+    assert pace.wait_ms("a", NOW_MS + 50) == 150
+    assert pace.wait_ms("a", NOW_MS + 200) == 0
+    assert pace.wait_ms("b", NOW_MS) == 0
+
+
+def test_a_host_that_asked_to_be_left_alone_is():
+    pace = Pace()
+    pace.hold("a", NOW_MS + 5000)
+    pace.asked("a", NOW_MS, 200)
+    assert pace.wait_ms("a", NOW_MS) == 5000
+
+
+def test_back_off_grows_and_is_bounded():
+    chance = Random(7)
+    for attempt in range(1, 40):
+        longest_ms = min(polite.BACK_OFF_MAX_MS, polite.BACK_OFF_FIRST_MS * 2 ** (attempt - 1))
+        waits = [polite.back_off_ms(attempt, chance) for _ in range(50)]
+        assert min(waits) > 0
+        assert max(waits) <= longest_ms
+        assert len(set(waits)) > 1
+
+
+@pytest.mark.parametrize(
+    ("value", "waits_ms"),
+    [
+        ("2", 2000),
+        (formatdate(NOW_MS / 1000 + 90, usegmt=True), 90_000),
+        (formatdate(NOW_MS / 1000 - 90, usegmt=True), 0),
+        ("999999999", polite.RETRY_AFTER_MAX_MS),
+        ("soon", None),
+        ("-1", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(value, waits_ms):
+    assert polite.retry_after_ms(value, NOW_MS) == waits_ms
+
+
+def test_validators_become_a_conditional_request():
+    given = {"etag": '"a"', "last-modified": "Tue, 15 Jan 2030 08:00:00 GMT"}
+    asked = Validators.of(given).headers()
+    assert asked == {"If-None-Match": '"a"', "If-Modified-Since": given["last-modified"]}
+    assert Validators.of({}).headers() == {}
