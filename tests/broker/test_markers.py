@@ -59,8 +59,12 @@ class Scene:
         self.told.clear()
         return run(machine.end, "t", producer, commit=commit, version=2, spare_id=None, now_ms=1)
 
-    def end(self, *partitions, **given):
-        return self.markers.ended(self.shard, "t", self.prepare(*partitions, **given))
+    async def end(self, *partitions, **given):
+        """Have it end, and give the loop a turn for what follows the answer; the answer."""
+        reply = self.markers.ended(self.shard, "t", self.prepare(*partitions, **given))
+        assert self.told == [("end", self.shard.machine.transactions["t"].state)]
+        await asyncio.sleep(0)
+        return reply
 
     async def until(self, state):
         """Wait for all that is under way, which must have led to the state."""
@@ -77,9 +81,9 @@ def staged(scenario):
     return asyncio.run(run())
 
 
-def test_where_it_can_be_all_is_written_before_the_end_is_answered():
+def test_where_it_can_be_all_is_written_right_behind_the_answer():
     async def scenario(scene):
-        assert scene.end(B, A, OFFSETS) == Producer(7, 1)
+        assert await scene.end(B, A, OFFSETS) == Producer(7, 1)
         assert scene.told == [
             PREPARE,
             (OFFSETS, True, 1, 2),
@@ -95,7 +99,7 @@ def test_a_partition_that_is_gone_needs_no_marker():
     async def scenario(scene):
         del scene.replicas.by_place[A]
         scene.image.places.discard(A)
-        scene.end(A, B, commit=False)
+        await scene.end(A, B, commit=False)
         assert scene.told[1:] == [(B, "ABORT", 1, 2), ("complete", State.COMPLETE_ABORT)]
 
     staged(scenario)
@@ -104,7 +108,7 @@ def test_a_partition_that_is_gone_needs_no_marker():
 def test_a_partition_that_has_seen_a_later_epoch_needs_no_marker():
     async def scenario(scene):
         scene.replicas.by_place[A].refusals = [ErrorCode.INVALID_PRODUCER_EPOCH]
-        scene.end(A, B)
+        await scene.end(A, B)
         assert scene.told[1:] == [(B, "COMMIT", 1, 2), COMPLETE]
 
     staged(scenario)
@@ -115,7 +119,7 @@ def test_what_cannot_be_written_is_tried_until_it_can_be():
         refused = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR]
         scene.replicas.by_place[A].refusals = refused
         scene.groups.failures = [KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
-        scene.end(A, B, OFFSETS)
+        await scene.end(A, B, OFFSETS)
         assert scene.told == [PREPARE, (B, "COMMIT", 1, 2)]
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told[2:] == [(OFFSETS, True, 1, 2), (A, "COMMIT", 1, 2), COMPLETE]
@@ -126,7 +130,7 @@ def test_what_cannot_be_written_is_tried_until_it_can_be():
 def test_it_is_complete_when_its_markers_are_committed():
     async def scenario(scene):
         scene.replicas.by_place[A].committed = asyncio.Event()
-        scene.end(A, B)
+        await scene.end(A, B)
         for _ in range(10):
             await asyncio.sleep(0)
         assert scene.told[1:] == [(A, "COMMIT", 1, 2), (B, "COMMIT", 1, 2)]
@@ -140,7 +144,7 @@ def test_it_is_complete_when_its_markers_are_committed():
 def test_what_is_under_way_is_not_begun_twice():
     async def scenario(scene):
         scene.replicas.by_place[A].committed = asyncio.Event()
-        scene.end(A)
+        await scene.end(A)
         scene.on_alone(scene.shard, ("t", "unknown"))
         await asyncio.sleep(0)
         scene.replicas.by_place[A].committed.set()
@@ -155,7 +159,7 @@ def test_what_is_under_way_is_not_begun_twice():
 def test_a_log_that_was_not_used_yet_is_made_ready_first():
     async def scenario(scene):
         scene.replicas.by_place[A].log.active.is_loaded = False
-        scene.end(A)
+        await scene.end(A)
         assert scene.told == [PREPARE]
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told[1:] == [(A, "COMMIT", 1, 2), COMPLETE]
@@ -168,6 +172,7 @@ def test_a_completion_that_cannot_be_written_is_tried_again():
         reply = scene.prepare(A)
         scene.shard.failures = [KafkaError(ErrorCode.NOT_COORDINATOR)]
         assert scene.markers.ended(scene.shard, "t", reply) == reply
+        await asyncio.sleep(0)
         assert scene.told[-1] == (A, "COMMIT", 1, 2)
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told.count((A, "COMMIT", 1, 2)) == 1
@@ -178,7 +183,7 @@ def test_a_completion_that_cannot_be_written_is_tried_again():
 def test_nothing_is_tried_for_a_coordinator_that_is_none_any_more():
     async def scenario(scene):
         scene.replicas.by_place[A].refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
-        scene.end(A)
+        await scene.end(A)
         scene.shard.is_closed = True
 
     # The scene ends when its tasks do.
@@ -228,7 +233,7 @@ def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
         markers = scene.markers
         guards = [(place, markers.guard(place, 7)) for place in (A, A, B)]
         other = markers.guard(A, 8)
-        scene.end(A)
+        await scene.end(A)
         held = [markers.release(place, 7, guard) for place, guard in guards]
         assert held == [False, False, True]
         assert markers.release(A, 8, other)

@@ -5,10 +5,11 @@
 
 - A partition that is gone, with its topic, needs none. One that knows a later epoch of the producer
   has none to wait for: a later epoch is given out when all is written, and never before.
-- Where this broker leads the partition the marker is written at once, and on a single node that is
-  everywhere: a transaction is complete before its client hears of the end, so the next one that it
-  begins never meets the last. What has to wait is seen through by a task of its own, not by the
-  request: the client may be gone by then.
+- The client hears of the end when the outcome is in the coordinator's log, as Kafka has it. Where
+  this broker leads the partitions, and on a single node that is everywhere, their markers are
+  written right behind the answer, in front of whatever is asked next: so the transaction that a
+  client begins then never meets its last one. What has to wait is seen through by a task of its
+  own, not by the request: the client may be gone by then.
 - The offsets that a transaction commits are with the group's coordinator, which takes its marker
   like any partition and lets them count, or forgets them.
 
@@ -131,7 +132,8 @@ class Markers:
     ) -> Reply | Coroutine[Any, Any, Reply]:
         """Finish what a request has ended, once that is committed; pass the reply on."""
         if not isinstance(reply, Coroutine):
-            self.finish(shard, (name,))
+            # The loop comes to this before it looks at a socket again.
+            asyncio.get_running_loop().call_soon(self.finish, shard, (name,))
             return reply
         told: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._around.start_task(self._finish_later(shard, name, reply, told))
@@ -163,7 +165,7 @@ class Markers:
         """Write the markers of the transactions and complete them, now or as soon as it can be."""
         for name in names:
             known = shard.machine.prepared.get(name)
-            if known is None or (shard, name) in self._under_way:
+            if known is None or shard.is_closed or (shard, name) in self._under_way:
                 continue
             left = self._write_at_once(shard, known)
             if left or not self._complete(shard, known):

@@ -2,7 +2,8 @@
 
 Behaviour:
 - The answer comes when the outcome is in the coordinator's log: from then on nothing changes it.
-  Where this broker leads all partitions of the transaction, their markers are written as well.
+  Where this broker leads all partitions of the transaction, their markers are written before any
+  further request is read.
 - Asked again, a producer hears the outcome again; another outcome is INVALID_TXN_STATE. What the
   answers are in each state is told at the head of `transactions/ending.py`.
 
