@@ -29,6 +29,8 @@ from strom.records.walk import BrokenRecordsError
 from strom.wire.errors import KafkaError
 
 NICENESS = 10
+#: Linux weighs sessions against each other first, and the processes of one only then.
+SESSION_NICENESS = "/proc/self/autogroup"
 #: After so many bytes the pace is looked at.
 PACE_BYTES = 1024 * 1024
 #: Not by `-m`: pickles must name this module as the broker does.
@@ -177,9 +179,17 @@ def read_frame(source: BinaryIO) -> object | None:
     return None if len(head) < _LENGTH.size else pickle.loads(source.read(*_LENGTH.unpack(head)))
 
 
+def give_way() -> None:
+    """Let whoever else wants the processor have it: this process, and its session."""
+    os.nice(NICENESS)
+    # Elsewhere than on Linux there is no such file, and no such weighing.
+    with contextlib.suppress(OSError), open(SESSION_NICENESS, "w") as session:
+        session.write(str(NICENESS))
+
+
 def main() -> None:
     """Do what is asked on standard input until it ends."""
-    os.nice(NICENESS)
+    give_way()
     parent = os.getppid()
     source, target = sys.stdin.buffer, sys.stdout.buffer
     while (question := read_frame(source)) is not None:
