@@ -1,5 +1,6 @@
 """The process that cleans logs keeps out of the broker's way."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from strom.broker.cleaner_process import NICENESS, SESSION_NICENESS
+from strom.broker import cleaner_process
+from strom.broker.cleaner_process import NICENESS, PACE_BYTES, SESSION_NICENESS, Pace
 
 NICENESS_MAX = 19
 TOLD = "give_way(); print(os.nice(0)); print(open(SESSION_NICENESS).read())"
@@ -26,3 +28,23 @@ def test_it_gives_way_as_a_process_and_as_a_session():
     process, session = done.stdout.split("\n", 1)
     assert int(process) == min(os.nice(0) + NICENESS, NICENESS_MAX)
     assert session.strip().endswith(f"nice {NICENESS}")
+
+
+def rests_of(monkeypatch, bytes_per_second, *pieces):
+    """How long it sleeps after each piece, of which each takes two seconds, and works one."""
+    clock, worked, rests = itertools.count(step=2), itertools.count(), []
+    monkeypatch.setattr(cleaner_process, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(cleaner_process, "process_time", lambda: next(worked))
+    monkeypatch.setattr(cleaner_process, "sleep", rests.append)
+    pace = Pace(bytes_per_second, None)
+    for piece in pieces:
+        pace(piece)
+    return rests
+
+
+def test_it_rests_as_long_as_it_works(monkeypatch):
+    assert rests_of(monkeypatch, float("inf"), PACE_BYTES - 1, 1) == [1]
+
+
+def test_it_rests_longer_where_the_limit_asks_for_it(monkeypatch):
+    assert rests_of(monkeypatch, PACE_BYTES / 10, PACE_BYTES, 3 * PACE_BYTES) == [8, 28]

@@ -7,8 +7,9 @@
                          ◀─        the end, or why it failed
 
 A frame is a length of four bytes and a pickle. The process is started with the first job and ends
-when its input does; it looks after every megabyte whether its broker is still there, because the
-next one would clean the same files. It gives way to others that want the processor.
+when its input does; it looks now and then whether its broker is still there, because the next one
+would clean the same files. It gives way to others that want the processor, and rests as long as it
+works.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import pickle
 import struct
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import BinaryIO, NamedTuple
 
 from strom.broker.host import Host
@@ -32,7 +33,9 @@ NICENESS = 10
 #: Linux weighs sessions against each other first, and the processes of one only then.
 SESSION_NICENESS = "/proc/self/autogroup"
 #: After so many bytes the pace is looked at.
-PACE_BYTES = 1024 * 1024
+PACE_BYTES = 256 * 1024
+#: Then it rests for so many times as long as it has worked: who wakes up finds a free core.
+REST = 1
 #: Not by `-m`: pickles must name this module as the broker does.
 MAIN = "from strom.broker.cleaner_process import main; main()"
 _LENGTH = struct.Struct(">I")
@@ -56,13 +59,13 @@ class Failed(NamedTuple):
 
 
 class Pace:
-    """Takes as long for bytes as the limit says, and ends with the broker."""
+    """Takes as long for bytes as the limit says, rests, and ends with the broker."""
 
     def __init__(self, bytes_per_second: float, parent: int | None) -> None:
         self._rate = bytes_per_second
         self._parent = parent
         self._bytes = 0
-        self._since = perf_counter()
+        self._since, self._worked = perf_counter(), process_time()
 
     def __call__(self, size_bytes: int) -> None:
         """Take note of so many bytes."""
@@ -71,10 +74,10 @@ class Pace:
             return
         if self._parent is not None and os.getppid() != self._parent:
             raise SystemExit
-        wait = self._bytes / max(self._rate, 1) - (perf_counter() - self._since)
-        if wait > 0:
-            sleep(wait)
-        self._bytes, self._since = 0, perf_counter()
+        ahead = self._bytes / max(self._rate, 1) - (perf_counter() - self._since)
+        # Not of the time that it had to wait: others use the processor anyway then.
+        sleep(max(ahead, REST * (process_time() - self._worked)))
+        self._bytes, self._since, self._worked = 0, perf_counter(), process_time()
 
 
 def run_job(
