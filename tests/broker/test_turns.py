@@ -12,8 +12,11 @@ from strom.broker.turns import (
     SORTED_AT_ONCE,
     answer_each,
     answer_of,
+    in_any_order,
     in_turns,
+    pieces,
     portions,
+    serve_each,
 )
 from strom.log.cold import ColdError, nothing_to_take
 
@@ -153,3 +156,62 @@ def test_others_get_their_turn_while_very_many_are_put_into_portions():
         return sum(map(len, found)), len(turns)
 
     assert asyncio.run(run()) == (SORTED_AT_ONCE * 3, 3)
+
+
+def test_a_thread_fetches_at_once_what_a_portion_of_look_ups_lacks():
+    count = AT_ONCE * 2 + 5
+    shelf = Shelf(range(0, count, 2))
+    hops = []
+
+    async def offload(work):
+        hops.append(None)
+        return await in_thread(work)
+
+    assert asyncio.run(in_any_order(range(count), shelf.look, offload)) == list(range(count))
+    assert sorted(shelf.taken) == list(range(count))
+    assert len(hops) == 3
+    assert threading.get_ident() not in shelf.fetchers
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_look_up_that_cannot_be_read_is_tried_again_once(failures):
+    cold = []
+
+    def fail():
+        raise OSError("broken")
+
+    def look(number):
+        if number == 1 and len(cold) < failures:
+            cold.append(number)
+            raise ColdError(fail)
+        return number
+
+    looking = in_any_order(range(3), look, in_thread)
+    if failures == 1:
+        assert asyncio.run(looking) == [0, 1, 2]
+    else:
+        with pytest.raises(OSError, match="broken"):
+            asyncio.run(looking)
+
+
+def test_pieces_of_a_request_are_begun_in_turns_and_waited_for_in_the_end():
+    begun = []
+
+    async def later(piece):
+        return sum(piece)
+
+    async def run():
+        turns = []
+
+        def serve(piece):
+            begun.append((list(piece), len(turns)))
+            return later(piece) if piece[0] else 1
+
+        counting = asyncio.create_task(count_turns(turns))
+        await asyncio.sleep(0)
+        found = await serve_each(pieces(range(5), 2), serve)
+        counting.cancel()
+        return found
+
+    assert asyncio.run(run()) == [1, 5, 4]
+    assert begun == [([0, 1], 1), ([2, 3], 2), ([4], 3)]

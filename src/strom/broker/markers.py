@@ -8,8 +8,9 @@
 - The client hears of the end when the outcome is in the coordinator's log, as Kafka has it. Where
   this broker leads the partitions, and on a single node that is everywhere, their markers are
   written right behind the answer, in front of whatever is asked next: so the transaction that a
-  client begins then never meets its last one. What has to wait is seen through by a task of its
-  own, not by the request: the client may be gone by then.
+  client begins then never meets its last one. What has to wait, and what is too much for one turn
+  on the loop, is seen through by a task of its own, not by the request: the client may be gone by
+  then.
 - The offsets that a transaction commits are with the group's coordinator, which takes its marker
   like any partition and lets them count, or forgets them.
 
@@ -36,6 +37,8 @@ log = logging.getLogger("strom.markers")
 
 RETRY_MS_MIN = 20
 RETRY_MS_MAX = 1_000
+#: How many are written before others get their turn on the loop.
+MARKERS_AT_ONCE = 50
 #: How long one attempt waits for the replicas of a partition.
 COMMIT_TIMEOUT_MS = 30_000
 
@@ -176,8 +179,8 @@ class Markers:
         """Write what can be written now; return where that is not all."""
         marker = marker_of(shard, known)
         left: Left = []
-        for place in sorted(known.partitions):
-            if not self._is_ready(place):
+        for number, place in enumerate(sorted(known.partitions)):
+            if number >= MARKERS_AT_ONCE or not self._is_ready(place):
                 left.append((place, None))
                 continue
             try:
@@ -233,13 +236,25 @@ class Markers:
                 if coming is None or not await self._done(place, coming)
             ]
             while not shard.is_closed:
-                places = [each for each in places if not await self._written(shard, known, each)]
+                places = await self._write_in_turns(shard, known, places)
                 if not places and self._complete(shard, known):
                     return
                 await asyncio.sleep(delay_ms / 1000)
                 delay_ms = min(delay_ms * 2, RETRY_MS_MAX)
         finally:
             self._under_way.discard((shard, name))
+
+    async def _write_in_turns(
+        self, shard: TransactionShard, known: Transaction, places: list[TopicPartition]
+    ) -> list[TopicPartition]:
+        """Write a few at a time; return where it was not possible."""
+        left = []
+        for number, place in enumerate(places, 1):
+            if not await self._written(shard, known, place):
+                left.append(place)
+            if number % MARKERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return left
 
     async def _written(
         self, shard: TransactionShard, known: Transaction, place: TopicPartition

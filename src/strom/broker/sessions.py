@@ -27,7 +27,8 @@ INITIAL_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 EVICTION_IDLE_MS = 120_000
 
-Key = tuple[str | UUID, int]
+#: A topic's name, or its id as a number (which is hashed faster), and a partition's.
+Key = tuple[str | int, int]
 
 
 class Wanted:
@@ -90,10 +91,15 @@ class FetchSessions:
         """Find out what a request wants; raise a KafkaError if its session cannot say."""
         if request.session_epoch == FINAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            return Resolved(list(wanted_by(request)), None, incremental=False)
+            return Resolved(wanted_by(request), None, incremental=False)
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            wanted = {key_of(each): each for each in wanted_by(request)}
+            wanted = {
+                (which, place.partition_index): Wanted(topic.name, topic.topic_id, place)
+                for topic in request.topics
+                for which in (which_topic(topic.name, topic.topic_id),)
+                for place in topic.partitions
+            }
             session = self._open(len(wanted), by_id=by_id, now_ms=now_ms)
             if session is not None:
                 session.wanted = wanted
@@ -142,15 +148,18 @@ class FetchSessions:
 def change(session: Session, request: FetchRequest) -> None:
     """Apply an incremental request: partitions to forget, to add, to ask differently."""
     for topic in request.forgotten:
-        which = topic.topic_id if topic.topic_id is not None else topic.name or ""
+        which = which_topic(topic.name, topic.topic_id)
         for index in topic.partitions:
             session.wanted.pop((which, index), None)
-    for wanted in wanted_by(request):
-        known = session.wanted.get(key_of(wanted))
-        if known is None:
-            session.wanted[key_of(wanted)] = wanted
-        else:
-            known.place = wanted.place
+    for asked in request.topics:
+        which = which_topic(asked.name, asked.topic_id)
+        for place in asked.partitions:
+            key = which, place.partition_index
+            known = session.wanted.get(key)
+            if known is None:
+                session.wanted[key] = Wanted(asked.name, asked.topic_id, place)
+            else:
+                known.place = place
 
 
 def took_turn(session: Session, served: Iterable[Wanted]) -> None:
@@ -161,14 +170,20 @@ def took_turn(session: Session, served: Iterable[Wanted]) -> None:
             session.wanted[key] = wanted
 
 
-def wanted_by(request: FetchRequest) -> Iterable[Wanted]:
-    """Yield what the request itself asks for."""
-    for topic in request.topics:
-        for place in topic.partitions:
-            yield Wanted(topic.name, topic.topic_id, place)
+def wanted_by(request: FetchRequest) -> list[Wanted]:
+    """Return what the request itself asks for."""
+    return [
+        Wanted(topic.name, topic.topic_id, place)
+        for topic in request.topics
+        for place in topic.partitions
+    ]
 
 
 def key_of(wanted: Wanted) -> Key:
     """Return what tells the partition from others in a session."""
-    which = wanted.topic_id if wanted.topic_id is not None else wanted.name or ""
-    return which, wanted.place.partition_index
+    return which_topic(wanted.name, wanted.topic_id), wanted.place.partition_index
+
+
+def which_topic(name: str | None, topic_id: UUID | None) -> str | int:
+    """Return what tells the topic from others."""
+    return topic_id.int if topic_id is not None else name or ""

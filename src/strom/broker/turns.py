@@ -11,12 +11,12 @@ image, settings and partitions as they are by then.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from strom.broker.context import Large
-from strom.log.cold import ColdError, Offload, warmed
+from strom.log.cold import ColdError, Fetch, Offload, Take, warmed
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -104,6 +104,81 @@ async def _do_warmed(
         if failed is None:
             raise
         return failed(item, error)
+
+
+async def in_any_order(
+    items: Sequence[Item], work: Callable[[Item], Done], offload: Offload
+) -> list[Done]:
+    """Do the work for each item, a few at a time; a thread reads for all of those at once.
+
+    For look-ups that do not depend on each other: the results are in order, the work is not.
+    """
+    done: list[Done] = []
+    for some in pieces(items):
+        if done:
+            await asyncio.sleep(0)
+        done += await _look_up_all(some, work, offload)
+    return done
+
+
+async def _look_up_all(
+    items: Sequence[Item], work: Callable[[Item], Done], offload: Offload
+) -> list[Done]:
+    done: dict[int, Done] = {}
+    failures: dict[int, OSError] = {}
+    while True:
+        cold = {}
+        for number, item in enumerate(items):
+            if number not in done:
+                try:
+                    done[number] = work(item)
+                except ColdError as error:
+                    cold[number] = error.fetch
+        if not cold:
+            return [done[number] for number in range(len(items))]
+        for number in cold.keys() & failures:
+            raise failures[number]
+        # A file may have gone with its segment; then the next attempt knows of that.
+        failures = await _fetch_all(cold, offload)
+
+
+async def _fetch_all(cold: dict[int, Fetch], offload: Offload) -> dict[int, OSError]:
+    """Have a thread read all that is missing; return what cannot be read."""
+    failures: dict[int, OSError] = {}
+
+    def fetch_all() -> list[Take]:
+        takes = []
+        for number, fetch in cold.items():
+            try:
+                takes.append(fetch())
+            except OSError as error:
+                failures[number] = error
+        return takes
+
+    for take in await offload(fetch_all):
+        take()
+    return failures
+
+
+def pieces(items: Sequence[Item], at_once: int = AT_ONCE) -> Iterator[Sequence[Item]]:
+    """Yield the items so many at a time, in their order."""
+    for start in range(0, len(items), at_once):
+        yield items[start : start + at_once]
+
+
+async def serve_each(
+    cut: Iterable[Item], serve: Callable[[Item], Done | Coroutine[Any, Any, Done]]
+) -> list[Done]:
+    """Serve one piece of a request after the other, each in a turn of its own.
+
+    What has to be waited for is waited for in the end, so that the pieces share the wait.
+    """
+    begun: list[Done | Coroutine[Any, Any, Done]] = []
+    for piece in cut:
+        if begun:
+            await asyncio.sleep(0)
+        begun.append(serve(piece))
+    return [await each if isinstance(each, Coroutine) else each for each in begun]
 
 
 async def portions(

@@ -22,14 +22,11 @@ class Listed(NamedTuple):
     kind: str
 
 
-def listed(machine: GroupMachine) -> list[Listed]:
-    """Return all groups, by their ids."""
-    return [list_one(machine, group_id) for group_id in machine.group_ids()]
-
-
-def list_one(machine: GroupMachine, group_id: str) -> Listed:
-    """Return what a list says of one group."""
+def listed(machine: GroupMachine, group_id: str) -> Listed | None:
+    """Return what a list says of one group; None if it is gone."""
     group = find(machine, group_id)
+    if group is None:
+        return None
     if isinstance(group, ClassicGroup):
         return Listed(group_id, group.protocol_type or "", group.phase, CLASSIC)
     return Listed(group_id, CONSUMER, group.phase, CONSUMER)

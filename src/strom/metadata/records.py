@@ -8,7 +8,8 @@ outlives replay and snapshots. An unknown *version* of a known record is refused
 meaning would be guessed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from struct import Struct
 from typing import Any
 from uuid import UUID
 
@@ -275,6 +276,14 @@ USED: tuple[type[Any], ...] = (
 #: A record: an instance of one of these classes, or an Unknown.
 Record = object
 
+#: How many different ends of PartitionCreated records are remembered: a topic has many partitions,
+#: and a cluster few sets of replicas.
+RESTS_MAX = 1024
+_RESTS: dict[tuple[Any, ...], bytes] = {}
+_REST = tuple(each.name for each in fields(PartitionCreated))[2:]
+_INT32 = Struct(">i")
+_REST_AT = _INT32.size + 16
+
 BY_API_KEY = {each.__api_key__: each for each in (*USED, *kept.KEPT)}
 
 
@@ -285,7 +294,20 @@ def write_record(record: Record) -> bytes:
     marks: Any = type(record)
     # Varints, but all of ours fit in one byte.
     start = bytes((FRAME_VERSION, marks.__api_key__, marks.__version__))
+    if isinstance(record, PartitionCreated):
+        return start + _INT32.pack(record.partition_id) + record.topic_id.bytes + _rest_of(record)
     return start + write(record)
+
+
+def _rest_of(record: PartitionCreated) -> bytes:
+    """Return what stands behind the partition's number and its topic: mostly seen before."""
+    key = tuple(getattr(record, name) for name in _REST)
+    rest = _RESTS.get(key)
+    if rest is None:
+        if len(_RESTS) >= RESTS_MAX:
+            _RESTS.clear()
+        rest = _RESTS[key] = write(record)[_REST_AT:]
+    return rest
 
 
 def read_record(frame: bytes) -> Record:

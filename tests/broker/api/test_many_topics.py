@@ -1,4 +1,4 @@
-"""Hundreds of topics in one request (TOP-05, TOP-08): everybody else is served in between.
+"""Hundreds of topics in one request (TOP-02, TOP-06, TOP-07): everybody else is served in between.
 
 Counted, not timed: how many records are decided on, and how many are published, in one turn of
 the loop. What a request says about its items is the same as if it were one decision.

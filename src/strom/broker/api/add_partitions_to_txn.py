@@ -13,13 +13,16 @@ Versions:
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, shard_of
+from strom.broker.turns import answer_of, pieces
 from strom.transactions.transaction import Producer, TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -33,6 +36,11 @@ else:
 
 KEY = 24
 VERSIONS = range(6)
+
+#: Of partitions of which is only asked whether they exist, so many take two milliseconds.
+PLACES_AT_ONCE = 1000
+#: What a transaction weighs beside its partitions.
+TRANSACTION_WEIGHT = 5
 
 MANY_FROM = 4
 KNOWS_FENCED_FROM = 2
@@ -87,27 +95,49 @@ def classes_of(response: Any) -> tuple[Any, Any]:  # noqa: ANN401
 
 async def handle(
     request: asked.AddPartitionsToTxnRequest, context: Context
-) -> answer.AddPartitionsToTxnResponse:
+) -> answer.AddPartitionsToTxnResponse | Large:
     """Take in, or verify, each transaction's partitions."""
-    results = [await result(each, context) for each in request.transactions]
+    told: list[tuple[asked.AddPartitionsToTxnTransaction, Codes]] = []
+    count = 0
+    for transaction in request.transactions:
+        if told:
+            await asyncio.sleep(0)
+        told.append((transaction, await codes_of(transaction, context)))
+        count += TRANSACTION_WEIGHT + len(told[-1][1])
+    return answer_of(count, lambda: respond(told))
+
+
+def respond(
+    told: list[tuple[asked.AddPartitionsToTxnTransaction, Codes]],
+) -> answer.AddPartitionsToTxnResponse:
+    """Answer for every transaction."""
     return answer.AddPartitionsToTxnResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
-        results_by_transaction=tuple(results),
+        results_by_transaction=tuple(result(*each) for each in told),
     )
 
 
-async def result(
-    transaction: asked.AddPartitionsToTxnTransaction, context: Context
+async def codes_of(transaction: asked.AddPartitionsToTxnTransaction, context: Context) -> Codes:
+    """Take in, or verify, the partitions of one transaction; a code for each."""
+    places = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    codes: Codes = {}
+    for some in pieces(places, PLACES_AT_ONCE):
+        codes |= missing(some, context)
+        if len(some) == PLACES_AT_ONCE:
+            await asyncio.sleep(0)
+    if codes:
+        return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | codes
+    try:
+        return await decide(transaction, places, context)
+    except KafkaError as error:
+        return dict.fromkeys(places, known_code(error.code, context.version))
+
+
+def result(
+    transaction: asked.AddPartitionsToTxnTransaction, codes: Codes
 ) -> answer.AddPartitionsToTxnResult:
     """Answer for one transaction."""
-    places = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    codes = missing(places, context)
-    if not codes:
-        try:
-            codes = await decide(transaction, places, context)
-        except KafkaError as error:
-            codes = dict.fromkeys(places, known_code(error.code, context.version))
     return answer.AddPartitionsToTxnResult(
         transactional_id=transaction.transactional_id,
         topic_results=tuple(
@@ -125,16 +155,14 @@ async def result(
     )
 
 
-def missing(places: list[TopicPartition], context: Context) -> Codes:
-    """Refuse all if one cannot be taken in; nothing if all can."""
+def missing(places: Sequence[TopicPartition], context: Context) -> Codes:
+    """Say which of them cannot be taken in."""
     codes: Codes = {}
     for topic, index in places:
         if context.version < MANY_FROM and topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
             codes[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif context.image.partition(topic, index) is None:
             codes[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if codes:
-        return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | codes
     return codes
 
 

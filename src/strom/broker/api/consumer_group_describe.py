@@ -11,11 +11,13 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
 from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.coordinating import shard_of
+from strom.broker.turns import answer_each
 from strom.groups.consumer.coordinator import find
 from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
     from strom.groups.consumer.group import ConsumerGroup
     from strom.groups.consumer.member import Member
     from strom.metadata.image import Image
+
+    Reply = answer.ConsumerGroupDescribeResponse
 else:
     answer = lazy("kio.schema.consumer_group_describe.v1.response")
 
 KEY = 69
 VERSIONS = range(2)
+
+#: A group is described with its members.
+GROUPS_AT_ONCE = 50
 
 CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
@@ -43,12 +50,17 @@ CONSUMER_MEMBER: Final = 1
 
 def handle(
     request: asked.ConsumerGroupDescribeRequest, context: Context
-) -> answer.ConsumerGroupDescribeResponse:
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """Describe each group."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    return answer.ConsumerGroupDescribeResponse(
-        throttle_time=NO_THROTTLE,
-        groups=tuple(describe(each, operations, context) for each in request.group_ids),
+    return answer_each(
+        request.group_ids,
+        lambda each: describe(each, operations, context),
+        lambda groups: answer.ConsumerGroupDescribeResponse(
+            throttle_time=NO_THROTTLE, groups=tuple(groups)
+        ),
+        context.parts.host.offload,
+        at_once=GROUPS_AT_ONCE,
     )
 
 

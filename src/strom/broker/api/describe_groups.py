@@ -12,10 +12,12 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_each
 from strom.groups.classic.group import ClassicGroup, Member, Phase
 from strom.groups.overview import find_classic
 from strom.wire.errors import ErrorCode, KafkaError
@@ -24,6 +26,8 @@ from strom.wire.lazy import lazy
 if TYPE_CHECKING:
     from kio.schema.describe_groups.v6 import request as asked
     from kio.schema.describe_groups.v6 import response as answer
+
+    Reply = answer.DescribeGroupsResponse
 else:
     answer = lazy("kio.schema.describe_groups.v6.response")
 
@@ -31,14 +35,23 @@ KEY = 15
 VERSIONS = range(7)
 
 NOT_FOUND_FROM = 6
+#: A group is described with its members.
+GROUPS_AT_ONCE = 50
 
 
-def handle(request: asked.DescribeGroupsRequest, context: Context) -> answer.DescribeGroupsResponse:
+def handle(
+    request: asked.DescribeGroupsRequest, context: Context
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """Describe each group, once."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    return answer.DescribeGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        groups=tuple(describe(each, operations, context) for each in dict.fromkeys(request.groups)),
+    return answer_each(
+        list(dict.fromkeys(request.groups)),
+        lambda each: describe(each, operations, context),
+        lambda groups: answer.DescribeGroupsResponse(
+            throttle_time=NO_THROTTLE, groups=tuple(groups)
+        ),
+        context.parts.host.offload,
+        at_once=GROUPS_AT_ONCE,
     )
 
 

@@ -18,11 +18,11 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 
 from strom.broker.context import Context, Large
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
-from strom.broker.turns import AT_ONCE, in_turns
+from strom.broker.turns import AT_ONCE, in_turns, pieces
 from strom.log.cold import ColdError
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
@@ -42,6 +42,8 @@ VERSIONS = range(4, 19)
 
 DEBUG_CONSUMER = -2
 NO_EPOCH = -1
+#: So many are looked through for news in a millisecond or two.
+NEWS_AT_ONCE = 2000
 
 
 class Harvest:
@@ -156,7 +158,7 @@ async def wait_and_answer(
         if harvest.is_enough or is_time_up or left_ms <= 0:
             if waiter is not None:
                 waiter.expire()
-            return answer(harvest, resolved, context)
+            return await answer_in_turns(harvest, resolved, context)
         waiter = waiter or Waiter(harvest.partitions, harvest.missing_bytes, left_ms)
 
 
@@ -165,6 +167,9 @@ async def take_in_turns(
 ) -> None:
     """Read all, a few at a time; the waiter listens to each from when it is read."""
     try:
+        if len(wanted) > AT_ONCE:
+            # To find out what is wanted took its time, too.
+            await asyncio.sleep(0)
         await in_turns(wanted, harvest.take, context.parts.host.offload)
     except BaseException:
         waiter.expire()
@@ -219,16 +224,47 @@ def refusal(topic: str, index: int, error: KafkaError, context: Context) -> Fetc
 
 def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchResponse | Large:
     """Put the answer together; within a session, of what is new."""
-    context.parts.metrics.fetched_bytes += harvest.size_bytes
-    session = resolved.session
-    if session is None:
-        return respond(harvest.fetched, NO_SESSION)
-    told = harvest.fetched
+    return finish(news_of(harvest.fetched, resolved), harvest, resolved, context)
+
+
+async def answer_in_turns(
+    harvest: Harvest, resolved: Resolved, context: Context
+) -> FetchResponse | Large:
+    """Put the answer together, that about many partitions a portion at a time."""
+    told: list[tuple[Wanted, FetchedPartition]] = []
+    for some in pieces(harvest.fetched, NEWS_AT_ONCE):
+        if told or len(some) == NEWS_AT_ONCE:
+            await asyncio.sleep(0)
+        told += news_of(some, resolved)
+    return finish(told, harvest, resolved, context)
+
+
+def news_of(
+    fetched: Sequence[tuple[Wanted, FetchedPartition]], resolved: Resolved
+) -> list[tuple[Wanted, FetchedPartition]]:
+    """Return what the answer has to tell, and note that it is told; without a session, all."""
+    if resolved.session is None:
+        return list(fetched)
+    told = list(fetched)
     if resolved.incremental:
-        told = [(wanted, each) for wanted, each in told if wanted.has_news(each)]
+        told = [(wanted, each) for wanted, each in fetched if wanted.has_news(each)]
     for wanted, each in told:
         failed = each.error_code != ErrorCode.NONE
         wanted.sent = None if failed else (each.high_watermark, each.log_start_offset)
+    return told
+
+
+def finish(
+    told: list[tuple[Wanted, FetchedPartition]],
+    harvest: Harvest,
+    resolved: Resolved,
+    context: Context,
+) -> FetchResponse | Large:
+    """Count what is sent, send those to the end of the session that got some, and answer."""
+    context.parts.metrics.fetched_bytes += harvest.size_bytes
+    session = resolved.session
+    if session is None:
+        return respond(told, NO_SESSION)
     served = [wanted for wanted, each in told if each.records is not None and each.records.size]
     took_turn(session, served)
     return respond(told, session.session_id)

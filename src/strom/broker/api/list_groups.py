@@ -11,19 +11,21 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_each
 from strom.groups.overview import Listed, listed
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from kio.schema.list_groups.v5 import request as asked
     from kio.schema.list_groups.v5 import response as answer
+
+    Reply = answer.ListGroupsResponse
 else:
     answer = lazy("kio.schema.list_groups.v5.response")
 
@@ -31,7 +33,9 @@ KEY = 16
 VERSIONS = range(6)
 
 
-def handle(request: asked.ListGroupsRequest, context: Context) -> answer.ListGroupsResponse:
+def handle(
+    request: asked.ListGroupsRequest, context: Context
+) -> Reply | Coroutine[None, None, Reply | Large]:
     """List what passes the filters."""
     coordinators = context.parts.groups
     if coordinators.is_loading:
@@ -41,14 +45,29 @@ def handle(request: asked.ListGroupsRequest, context: Context) -> answer.ListGro
             groups=(),
         )
     states, kinds = lowered(request.states_filter), lowered(request.types_filter)
+    return answer_each(
+        [
+            (shard.machine, group_id)
+            for shard in coordinators.shards()
+            for group_id in shard.machine.group_ids()
+        ],
+        lambda known: listed(*known),
+        lambda groups: respond(groups, states, kinds),
+        context.parts.host.offload,
+    )
+
+
+def respond(
+    groups: Iterable[Listed | None], states: frozenset[str], kinds: frozenset[str]
+) -> Reply:
+    """Tell of the groups that pass the filters."""
     return answer.ListGroupsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
         groups=tuple(
             described(each)
-            for shard in coordinators.shards()
-            for each in listed(shard.machine)
-            if passes(each.phase, states) and passes(each.kind, kinds)
+            for each in groups
+            if each is not None and passes(each.phase, states) and passes(each.kind, kinds)
         ),
     )
 

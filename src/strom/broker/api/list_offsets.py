@@ -16,13 +16,13 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
-from strom.broker.turns import answer_each
+from strom.broker.turns import AT_ONCE, answer_each, in_any_order
 from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from kio.schema.list_offsets.v11 import response as answer
 
     Reply = answer.ListOffsetsResponse
+    #: A topic's name, and what is asked about one of its partitions.
+    Named = tuple[str, asked.ListOffsetsPartition]
 else:
     answer = lazy("kio.schema.list_offsets.v11.response")
 
@@ -71,7 +73,7 @@ def handle(
     #: What was read so far for those who look for a time.
     searches: dict[tuple[str, int], Search] = {}
 
-    def look(named: tuple[str, asked.ListOffsetsPartition]) -> answer.ListOffsetsPartitionResponse:
+    def look(named: Named) -> answer.ListOffsetsPartitionResponse:
         name, wanted = named
         partition = name, wanted.partition_index
         if partition in repeated:
@@ -81,9 +83,22 @@ def handle(
             search = searches[partition] = search_for(wanted.timestamp)
         return look_up(name, wanted, search, request.isolation_level, context)
 
+    if len(partitions) > AT_ONCE:
+        return look_up_many(request, partitions, look, context)
     return answer_each(
         partitions, look, lambda found: respond(request, found), context.parts.host.offload
     )
+
+
+async def look_up_many(
+    request: asked.ListOffsetsRequest,
+    partitions: list[Named],
+    look: Callable[[Named], answer.ListOffsetsPartitionResponse],
+    context: Context,
+) -> Large:
+    """Look up many partitions; where batches must be read, a thread does so for a portion."""
+    found = await in_any_order(partitions, look, context.parts.host.offload)
+    return Large(lambda: respond(request, found))
 
 
 def repeated_in(partitions: list[tuple[str, int]]) -> set[tuple[str, int]]:

@@ -7,6 +7,7 @@ Behaviour:
   (`transacting`): the partition that holds the group's offsets must be in, or is taken in.
 - A member of the group is fenced by its generation or epoch (KIP-447): what it was assigned may be
   another's by now. Partitions that do not exist are refused one by one.
+- Many offsets are committed a portion at a time, and the transaction is asked about before each.
 
 Versions:
 - v3 brings the member and its generation; v4 knows TRANSACTION_ABORTABLE; from v5 on the group's
@@ -15,11 +16,12 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
 from strom.broker.transacting import (
     OFFSETS_ABORTABLE_FROM,
     OFFSETS_ADD_FROM,
@@ -28,6 +30,7 @@ from strom.broker.transacting import (
     offsets_partition,
     take_in,
 )
+from strom.broker.turns import answer_of, pieces
 from strom.groups.committing import Commit, NewOffset
 from strom.groups.owners import Author
 from strom.transactions.transaction import Producer
@@ -44,21 +47,34 @@ KEY = 28
 VERSIONS = range(6)
 
 Codes = dict[tuple[str, int], ErrorCode]
+#: A topic's name and one of its offsets.
+Wanted = tuple[str, "asked.TxnOffsetCommitRequestPartition"]
 
 
 async def handle(
     request: asked.TxnOffsetCommitRequest, context: Context
-) -> answer.TxnOffsetCommitResponse:
+) -> answer.TxnOffsetCommitResponse | Large:
     """Have the group's coordinator take the offsets into the transaction."""
+    wanted = [(topic.name, each) for topic in request.topics for each in topic.partitions]
+    codes: Codes = {}
+    for some in pieces(wanted):
+        if codes:
+            await asyncio.sleep(0)
+        codes |= await commit_some(request, some, context)
+    return answer_of(len(wanted), lambda: response(request, codes))
+
+
+async def commit_some(
+    request: asked.TxnOffsetCommitRequest, wanted: Sequence[Wanted], context: Context
+) -> Codes:
+    """Commit as many offsets as are committed at once; return the codes of all."""
     codes: Codes = {}
     offsets = []
-    for topic in request.topics:
-        for each in topic.partitions:
-            if context.image.partition(topic.name, each.partition_index) is None:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                codes[topic.name, each.partition_index] = code
-            else:
-                offsets.append(new_offset(topic.name, each))
+    for topic, each in wanted:
+        if context.image.partition(topic, each.partition_index) is None:
+            codes[topic, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            offsets.append(new_offset(topic, each))
     if offsets:
         try:
             told = await commit(request, offsets, context)
@@ -66,7 +82,7 @@ async def handle(
             told = [error.code] * len(offsets)
         places = [(each.topic, each.partition) for each in offsets]
         codes |= zip(places, told, strict=True)
-    return response(request, codes)
+    return codes
 
 
 def new_offset(topic: str, asked_for: asked.TxnOffsetCommitRequestPartition) -> NewOffset:

@@ -14,11 +14,13 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from strom.broker.context import Context
-from strom.broker.markers import Marker
+from strom.broker.context import Context, Large
+from strom.broker.markers import MARKERS_AT_ONCE, Marker
+from strom.broker.turns import answer_of
 from strom.records.record import Producer
 from strom.transactions.transaction import TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -43,35 +45,60 @@ NOT_HERE = (
 
 async def handle(
     request: asked.WriteTxnMarkersRequest, context: Context
-) -> answer.WriteTxnMarkersResponse:
-    """Write every marker into its partitions."""
-    return answer.WriteTxnMarkersResponse(
-        markers=tuple([await result(each, context) for each in request.markers])
-    )
+) -> answer.WriteTxnMarkersResponse | Large:
+    """Write every marker into its partitions, a few at a time."""
+    wanted = [
+        ((topic.name, index), marker)
+        for each in request.markers
+        for marker in (marker_of(each),)
+        for topic in each.topics
+        for index in topic.partition_indexes
+    ]
+    codes: list[ErrorCode] = []
+    for place, marker in wanted:
+        codes.append(await write(place, marker, context))
+        if len(codes) % MARKERS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return answer_of(len(wanted), lambda: respond(request, codes))
 
 
-async def result(
-    wanted: asked.WritableTxnMarker, context: Context
-) -> answer.WritableTxnMarkerResult:
-    """Write one marker into its partitions."""
-    marker = Marker(
+def marker_of(wanted: asked.WritableTxnMarker) -> Marker:
+    """Read what is to be written."""
+    return Marker(
         Producer(wanted.producer_id, wanted.producer_epoch),
         wanted.coordinator_epoch,
         wanted.transaction_result,
         wanted.transaction_version,
     )
-    topics = []
-    for topic in wanted.topics:
-        partitions = [
-            answer.WritableTxnMarkerPartitionResult(
-                partition_index=index, error_code=await write((topic.name, index), marker, context)
+
+
+def respond(
+    request: asked.WriteTxnMarkersRequest, codes: Iterable[ErrorCode]
+) -> answer.WriteTxnMarkersResponse:
+    """Put the codes under their markers and topics."""
+    rest = iter(codes)
+    return answer.WriteTxnMarkersResponse(
+        markers=tuple(
+            answer.WritableTxnMarkerResult(
+                producer_id=each.producer_id,
+                topics=tuple(written(topic, rest) for topic in each.topics),
             )
-            for index in topic.partition_indexes
-        ]
-        topics.append(
-            answer.WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(partitions))
+            for each in request.markers
         )
-    return answer.WritableTxnMarkerResult(producer_id=wanted.producer_id, topics=tuple(topics))
+    )
+
+
+def written(
+    topic: asked.WritableTxnMarkerTopic, codes: Iterator[ErrorCode]
+) -> answer.WritableTxnMarkerTopicResult:
+    """Tell what became of a marker in one topic, by the next of the codes."""
+    return answer.WritableTxnMarkerTopicResult(
+        name=topic.name,
+        partitions=tuple(
+            answer.WritableTxnMarkerPartitionResult(partition_index=index, error_code=next(codes))
+            for index in topic.partition_indexes
+        ),
+    )
 
 
 async def write(place: TopicPartition, marker: Marker, context: Context) -> ErrorCode:
