@@ -308,13 +308,16 @@ def offset_commits(side, effort):
 
 
 def rebalance(protocol, members):
-    """Until every partition is read again by somebody: librdkafka's own waits are in it."""
+    """Until every partition is read again by whom it belongs to.
+
+    The members are `bench.members`: a client library's own waits are not in it.
+    """
 
     def run(side, effort):
         topic = f"{protocol}-{members}"
         found = coordinate(
             *("rebalance", "--bootstrap", side.bootstrap, "--topic", topic),
-            *("--members", members, "--protocol", protocol, "--heartbeat-ms", HEARTBEAT_MS),
+            *("--members", members, "--protocol", protocol),
             *("--repetitions", effort.repetitions),
         )
         return {f"{change} s": found[change] for change in CHANGES}
@@ -324,7 +327,6 @@ def rebalance(protocol, members):
 
 PROTOCOLS = ("classic", "consumer")
 CHANGES = ("join", "grow", "shrink")
-HEARTBEAT_MS = 100
 #: What a group of cases asks of both brokers; all else is as shipped. That a group waits for
 #: more members, that members hear of a change with their next heartbeat, and that assignments
 #: are made once a second are waits that settings ask for, not work.
@@ -332,8 +334,6 @@ SETTINGS = {
     "groups": {
         "group.initial.rebalance.delay.ms": 0,
         "group.consumer.assignment.interval.ms": 0,
-        "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
-        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
     },
     # How long a cleaner waits before it looks for work.
     "compaction": {"log.cleaner.backoff.ms": 100},

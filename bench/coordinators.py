@@ -8,24 +8,28 @@ As with bench.load, each prints one line of JSON.
 """
 
 import argparse
+import asyncio
 import time
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from statistics import median
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+import uvloop
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from bench.load import add_verb, config, create, end_offsets, parallel, quantiles, tell, values
+from bench.members import Group, apis, new_member
 
 #: Records that wait in a transactional producer: enough to keep it busy, few to flush at the end.
 WAITING_MAX = 5000
 PRODUCED_AT_ONCE = 500
 REQUEST_SECONDS_MAX = 60
 SETTLE_SECONDS_MAX = 60
-#: librdkafka joins a group once a second at most: not to measure that, changes are further apart.
-CALM_SECONDS = 1.5
+#: Between two changes of a group, so that what follows the first is over.
+CALM_SECONDS = 0.5
+#: How many groups come and go before it is measured: a JVM gets faster for a while.
+UNCOUNTED = 5
 POLL_PAUSE_SECONDS = 0.001
+RETRY_SECONDS = 0.1
 
 
 def transact(args):
@@ -110,75 +114,6 @@ def commit_offsets(barrier, args):
     return begin, end, count
 
 
-class Group:
-    """The consumers of a group, all in this process, and who has read which partition.
-
-    Nobody commits and every partition has one record: whoever is given a partition reads that.
-    """
-
-    def __init__(self, args, name):
-        self.args, self.name = args, name
-        self.members, self.readers = {}, {}
-        self.created = 0
-
-    def add(self):
-        """One more member, as of now."""
-        number, self.created = self.created, self.created + 1
-        member = Consumer(config(self.args, **self.settings()))
-
-        def forget(_, partitions):
-            for each in partitions:
-                if self.readers.get(each.partition) == number:
-                    del self.readers[each.partition]
-
-        member.subscribe([self.args.topic], on_revoke=forget, on_lost=forget)
-        self.members[number] = member
-
-    def settings(self):
-        own = {
-            "group_id": self.name,
-            "group_protocol": self.args.protocol,
-            "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
-            "fetch_wait_max_ms": 10,
-        }
-        # For the consumer protocol the broker says how often.
-        interval = {"heartbeat_interval_ms": self.args.heartbeat_ms}
-        return own if self.args.protocol == "consumer" else own | interval
-
-    def remove(self):
-        """One member less, as of now; what is to be called to let it go."""
-        number, member = self.members.popitem()
-        self.readers = {p: reader for p, reader in self.readers.items() if reader != number}
-        return member.close
-
-    def is_settled(self):
-        """Whether every partition has been read by whom it belongs to, and all have their share."""
-        shares = Counter(self.readers.values())
-        least = self.args.partitions // len(self.members)
-        everything = len(self.readers) == self.args.partitions
-        return everything and all(shares[number] >= least for number in self.members)
-
-    def poll(self):
-        for number, member in self.members.items():
-            for message in member.consume(self.args.partitions, timeout=0):
-                assert message.error() is None, message.error()
-                self.readers[message.partition()] = number
-        time.sleep(POLL_PAUSE_SECONDS)
-
-    def settle(self):
-        """Poll until it is settled."""
-        end = time.monotonic() + SETTLE_SECONDS_MAX
-        while not self.is_settled():
-            assert time.monotonic() < end, f"{len(self.readers)} partitions are read"
-            self.poll()
-
-    def rest(self):
-        end = time.monotonic() + CALM_SECONDS
-        while time.monotonic() < end:
-            self.poll()
-
-
 def rebalance(args):
     """How long a group takes to join, to grow by one, and to shrink by one."""
     args.partitions = 2 * (args.members + 1)
@@ -187,39 +122,62 @@ def rebalance(args):
     for partition in range(args.partitions):
         producer.produce(args.topic, b"x", partition=partition)
     assert producer.flush(REQUEST_SECONDS_MAX) == 0, "records were not delivered"
-    # The broker's first group waits for the topic of its offsets, and is not counted.
-    first = Group(args, f"{args.topic}-first")
-    first.add()
-    first.settle()
-    first.remove()()
-    with ThreadPoolExecutor(args.members + 1) as leaving:
-        rounds = [
-            change(Group(args, f"{args.topic}-{n}"), leaving) for n in range(args.repetitions)
-        ]
-    return {name: median(took[name] for took in rounds) for name in rounds[0]}
+    have_coordinators(args)
+    return uvloop.run(rebalances(args))
 
 
-def change(group, leaving):
-    """Seconds of each change, the first being that there is a group."""
+def have_coordinators(args):
+    """Have the topic of the groups made, which a broker does for the first client that asks."""
+    client = Consumer(config(args, group_id=f"{args.topic}-first"))
+    end = time.monotonic() + REQUEST_SECONDS_MAX
+    while True:
+        try:
+            client.committed([TopicPartition(args.topic, 0)], REQUEST_SECONDS_MAX)
+            break
+        except KafkaException:
+            assert time.monotonic() < end, "there is no coordinator"
+            time.sleep(RETRY_SECONDS)
+    client.close()
+
+
+async def rebalances(args):
+    """The median of each change, after some that are not counted."""
+    known, frames, rounds = apis(), {}, []
+    for number in range(UNCOUNTED + args.repetitions):
+        group = Group(f"{args.topic}-{number}", args.topic, args.partitions, known, frames)
+        rounds.append(await change(group, args))
+    counted = rounds[UNCOUNTED:]
+    return {name: median(took[name] for took in counted) for name in counted[0]}
+
+
+async def change(group, args):
+    """Seconds of each change, the first being that there is a group.
+
+    Nobody commits and every partition has one record: whoever is given a partition reads that.
+    """
     took = {}
+    waiting = [
+        await new_member(group, args.protocol, args.bootstrap) for _ in range(args.members + 1)
+    ]
+    newcomer = waiting.pop()
 
-    @contextmanager
-    def timed(name):
+    @asynccontextmanager
+    async def timed(name):
+        group.begin_change()
         begin = time.monotonic()
         yield
-        group.settle()
+        await asyncio.wait_for(group.settled, SETTLE_SECONDS_MAX)
         took[name] = time.monotonic() - begin
-        group.rest()
+        await asyncio.sleep(CALM_SECONDS)
 
-    with timed("join"):
-        for _ in range(group.args.members):
-            group.add()
-    with timed("grow"):
-        group.add()
-    with timed("shrink"):
-        gone = leaving.submit(group.remove())
-    gone.result()
-    list(leaving.map(Consumer.close, group.members.values()))
+    async with timed("join"):
+        for member in waiting:
+            member.start()
+    async with timed("grow"):
+        newcomer.start()
+    async with timed("shrink"):
+        await newcomer.stop()
+    await group.end()
     return took
 
 
@@ -235,7 +193,6 @@ def main():
     sub = add_verb(verbs, rebalance, "a group joins, grows by one, shrinks by one")
     sub.add_argument("--members", type=int, default=10)
     sub.add_argument("--protocol", choices=("classic", "consumer"), default="classic")
-    sub.add_argument("--heartbeat-ms", type=int, default=100)
     sub.add_argument("--repetitions", type=int, default=3)
     tell(parser.parse_args())
 

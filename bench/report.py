@@ -4,7 +4,7 @@ import datetime
 from pathlib import Path
 from statistics import median
 
-from bench.cases import CASES, HEARTBEAT_MS
+from bench.cases import CASES
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -48,8 +48,9 @@ machine and disk with their defaults; rounds: {rounds}, alternating which goes f
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
 librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from Kafka's own
 producer-perf-test and consumer-perf-test. MB are 10^6 bytes of values; CPU is the broker's, user
-and system. For groups both brokers are told not to wait for more members or between assignments,
-and heartbeats are {heartbeat_ms} ms apart; what librdkafka waits by itself is in the times.
+and system. For groups both brokers are told not to wait for more members or between assignments;
+their members (`bench/members.py`) have no waits of their own, as a client library has: a heartbeat
+is due when there may be something to hear.
 A commit of a transaction is timed from when its records are written. The bar of producers beside
 compaction is on Strom's own number. The KB per partition are what 3,000 more of them add: for Kafka
 to the objects alive on its heap after a full collection, for Strom to all of its anonymous memory.
@@ -76,7 +77,6 @@ def write(results, versions):
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(
         rounds=told_rounds(results, cases),
-        heartbeat_ms=HEARTBEAT_MS,
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
         total=len(rows),
