@@ -29,12 +29,8 @@ def next_target(
     group: ConsumerGroup, image: Image, limits: Limits, now_ms: int
 ) -> Iterator[KeyValue]:
     """Assign for the group's epoch; give the targets that change, and that all are of it now."""
-    subscribers = [_subscriber(group, each, image) for each in group.members.values()]
-    counts = {
-        topic: len(image.topics_by_id[topic].partitions)
-        for subscriber in subscribers
-        for topic in subscriber.topics
-    }
+    subscribers, topics = _subscribers(group, image)
+    counts = {topic: len(image.topics_by_id[topic].partitions) for topic in topics}
     assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts)
     for member_id in sorted(assigned):
         if group.targets.get(member_id) != assigned[member_id]:
@@ -42,13 +38,19 @@ def next_target(
     yield target_epoch_row(group.id, group.epoch, now_ms)
 
 
-def _subscriber(group: ConsumerGroup, member: Member, image: Image) -> Subscriber:
-    return Subscriber(
-        member.id,
-        member.instance_id,
-        topic_ids(group, member, image),
-        group.targets.get(member.id, {}),
-    )
+def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], set[UUID]]:
+    """Return the members as an assignor sees them, and all topics that they want."""
+    # Mostly all members want the same.
+    by_wish: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
+    subscribers = []
+    for member in group.members.values():
+        wish = member.topic_names, member.pattern
+        topics = by_wish.get(wish)
+        if topics is None:
+            topics = by_wish[wish] = topic_ids(group, member, image)
+        owned = target_of(group, member.id)
+        subscribers.append(Subscriber(member.id, member.instance_id, topics, owned))
+    return subscribers, {topic for topics in by_wish.values() for topic in topics}
 
 
 def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[UUID]:

@@ -37,7 +37,7 @@ class Shares:
         self._counts = counts
         self._held: list[dict[UUID, set[int]]] = [{} for _ in subscribers]
         self._loads = [0] * len(subscribers)
-        subscribed = {topic for each in subscribers for topic in each.topics}
+        subscribed = frozenset().union(*{each.topics for each in subscribers})
         self._topics = sorted(subscribed, key=lambda topic: topic.int)
         self._order = {topic: place for place, topic in enumerate(self._topics)}
         #: Of each topic, those that hold some of its partitions.
@@ -49,9 +49,9 @@ class Shares:
         for member, subscriber in enumerate(self._subscribers):
             for topic, partitions in subscriber.owned.items():
                 if topic in subscriber.topics:
-                    kept = {each for each in partitions if each < self._counts[topic]}
-                    kept -= taken[topic]
-                    taken[topic] |= kept
+                    count, others = self._counts[topic], taken[topic]
+                    kept = {each for each in partitions if each < count and each not in others}
+                    others |= kept
                     self._add(member, topic, kept)
 
     def trim(self) -> None:
