@@ -190,6 +190,10 @@ class Quorum:
 
     def append(self, records: Sequence[object]) -> None:
         """Append the records as one batch, all or nothing; raise if another node leads."""
+        self.append_written(records, written(records, self._clock()))
+
+    def append_written(self, records: Sequence[object], batch: bytearray) -> None:
+        """Append records that are written already."""
         if self._node.role is not Role.LEADER:
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER,
@@ -197,13 +201,6 @@ class Quorum:
                 if self.leader_id >= 0
                 else "No controller appears to be active.",
             )
-        now_ms = self._clock()
-        batch = write_batch(
-            [
-                Record(index, now_ms, None, write_record(record))
-                for index, record in enumerate(records)
-            ]
-        )
         self._write(tuple(records), batch)
 
     def _write(self, records: tuple[object, ...], batch: bytearray) -> None:
@@ -372,6 +369,13 @@ class Quorum:
         self._log.close()
         for _, waiter in self._waiters:
             waiter.cancel()
+
+
+def written(records: Sequence[object], now_ms: int) -> bytearray:
+    """Return the batch of the records."""
+    return write_batch(
+        [Record(index, now_ms, None, write_record(record)) for index, record in enumerate(records)]
+    )
 
 
 class _Loaded(NamedTuple):

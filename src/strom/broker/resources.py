@@ -17,6 +17,7 @@ from strom.broker.context import Context, Parts
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide_in_turns
 from strom.broker.turns import portions
 from strom.metadata.config_decisions import Altered, Operation
+from strom.metadata.controller import Controller
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal, attempt
 from strom.metadata.records import BROKER_RESOURCE, Record
@@ -57,7 +58,9 @@ async def alter_in_turns(
 ) -> Altered:
     """Return what became of each resource: those that pass the check are decided on."""
 
-    def decision(portion: Sequence[tuple[Resource, Given]]) -> Decision[Record, Altered]:
+    def decision(
+        _: Controller, portion: Sequence[tuple[Resource, Given]]
+    ) -> Decision[Record, Altered]:
         refused, accepted = check_each(portion, check)
         decided = decide(accepted)
         return replace(decided, reply=refused | decided.reply)

@@ -36,6 +36,8 @@ VERSIONS = range(4)
 TOPIC_WEIGHT = 1
 #: So heavy a portion takes two or three milliseconds to decide on.
 WEIGHT_AT_ONCE = 60
+#: What weighs more than this is worked out in a thread.
+LARGE_WEIGHT = 150
 
 
 async def handle(
@@ -70,11 +72,12 @@ async def grow(
             weight=weight,
             at_once=WEIGHT_AT_ONCE,
         ),
-        lambda portion: parts.controller.create_partitions(
+        lambda controller, portion: controller.create_partitions(
             [read_topic(topic) for topic in portion],
             rng=parts.host.rng,
             validate_only=request.validate_only,
         ),
+        is_large=lambda portion: sum(map(weight, portion)) > LARGE_WEIGHT,
     )
     return {name: outcome for reply in replies for name, outcome in reply.items()}
 

@@ -53,6 +53,8 @@ TOPICS_AT_ONCE = 8
 TOPIC_WEIGHT = 2
 #: So heavy a portion takes two or three milliseconds to decide on.
 WEIGHT_AT_ONCE = 60
+#: What weighs more than this is worked out in a thread.
+LARGE_WEIGHT = 150
 
 
 async def handle(
@@ -86,12 +88,13 @@ async def create(request: asked.CreateTopicsRequest, context: Context) -> Create
             weight=lambda topic: TOPIC_WEIGHT + counts[topic.name],
             at_once=WEIGHT_AT_ONCE,
         ),
-        lambda portion: parts.controller.create_topics(
+        lambda controller, portion: controller.create_topics(
             [read_topic(topic) for topic in portion],
             defaults=defaults,
             rng=parts.host.rng,
             validate_only=request.validate_only,
         ),
+        is_large=lambda portion: sum(counts[topic.name] for topic in portion) > LARGE_WEIGHT,
     )
     created = {name: outcome for reply in replies for name, outcome in reply.items()}
     return {name: created[name] for name in counts}

@@ -78,7 +78,7 @@ async def delete(request: asked.DeleteTopicsRequest, context: Context) -> list[D
         parts,
         request.timeout,
         await portions(request.topics, together=which, at_once=TOPICS_AT_ONCE),
-        lambda portion: parts.controller.delete_topics(references(portion)),
+        lambda controller, portion: controller.delete_topics(references(portion)),
     )
 
 
