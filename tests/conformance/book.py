@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
 
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 #: For who wants to see what is deleted go.
 SOON = {"log.retention.check.interval.ms": "20", "log.segment.delete.delay.ms": "1"}
 
@@ -40,9 +40,9 @@ class Book:
     def delete(self, topic):
         self.admin.delete_topics([topic])[topic].result()
 
-    def set(self, topic, name, value):
+    def set(self, whose, name, value, kind=ConfigResource.Type.TOPIC):
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        resource = ConfigResource(kind, whose, incremental_configs=[entry])
         self.admin.incremental_alter_configs([resource])[resource].result()
 
     def send(self, topic, *values, key=None, **config):

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 class Sent(NamedTuple):

@@ -16,7 +16,7 @@ import threading
 import time
 from contextlib import suppress
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.conformance.batches import TRANSACTIONAL, batch
 from tests.conformance.batches import Producer as Author
@@ -332,6 +332,7 @@ class CopierProcess:
 
 def read_committed(bootstrap, topic, partitions):
     """What a careful reader finds in each partition, up to its end; nothing may be left open."""
+    until_closed(bootstrap, topic, partitions)
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -347,13 +348,21 @@ def read_committed(bootstrap, topic, partitions):
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(ended) < partitions and time.monotonic() < deadline:
         for each in consumer.consume(1000, 1):
-            if each.error():
-                ended.add(each.partition())
-            else:
+            if each.error() is None:
                 found[each.partition()].append(each.value())
+            elif each.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(each.partition())
     consumer.close()
     assert len(ended) == partitions, "a reader does not reach the end"
     return found
+
+
+def until_closed(bootstrap, topic, partitions):
+    """Wait for the ends that are on their way, also those of the dead whose time is not up yet."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len({tuple(end_offsets(bootstrap, topic, partitions, each)) for each in (0, 1)}) > 1:
+        assert time.monotonic() < deadline, "a transaction is open for good"
+        PAUSE.wait(0.05)
 
 
 def end_offsets(bootstrap, topic, partitions, isolation_level):

@@ -7,6 +7,8 @@ from tests.conformance.transcript import Transcript
 
 #: Long enough for nothing to end by itself, and so short that one can wait for it.
 LONG_MS, SHORT_MS = 60_000, 700
+#: Short too, but there is time for a request: longer than a machine stalls.
+BRIEF_MS = 3_000
 NEWEST = {"join_group": 9, "sync_group": 5, "heartbeat": 4, "leave_group": 5}
 RANGE = (("range", b"mine"),)
 BUSY = ("coordinator_load_in_progress", "not_coordinator", "coordinator_not_available")
@@ -147,7 +149,8 @@ class Member:
 
     def enter(self, version=NEWEST["join_group"]):
         """Join as a newcomer, the round trip for the id not noted; the answer comes later."""
-        answer = self.raw.ask("join_group", version, self.joining())
+        # Who has an id and no place yet is forgotten when its session is over.
+        answer = self.raw.ask("join_group", version, self.joining(session_timeout=LONG_MS))
         assert answer["error_code"] == "member_id_required", answer
         self.id = answer["member_id"]
         self.talk.known[self.id] = self.name
@@ -232,6 +235,27 @@ def settled(talk, *members):
         share(first, members[: members.index(each) + 1])
     if not others:
         share(first, members)
+    del talk.lines[noted:]
+    return members
+
+
+def hurried(talk, *members):
+    """A stable group of these, in which a round is over soon whoever is missing.
+
+    What counts is the time of the slowest that was there before, so a round too many is needed.
+    """
+    noted = len(talk.lines)
+    settled(talk, *members)
+    first, *others = members
+    for each in members:
+        each.rebalance_ms = BRIEF_MS
+    first.send_join()
+    for each in others:
+        talk.until(each.ask_beat, "rebalance_in_progress")
+        each.send_join()
+    for each in members:
+        each.joined()
+    share(first, members)
     del talk.lines[noted:]
     return members
 

@@ -29,7 +29,9 @@ PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.05
 #: kafka-python takes what it has no time left for as failed, a commit before a round too.
 POLL_LONG_MS = 400
-SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS = 3_000, 200, 60_000
+#: Nobody is taken for dead who is only slow; of those that die one says so itself.
+SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS = 30_000, 200, 60_000
+DYING_SESSION_MS = 5_000
 
 
 class Reader(threading.Thread):
@@ -275,7 +277,8 @@ def eval_place(text):
 def main():
     """Read as a member until killed; tell when there are partitions."""
     kind, bootstrap, group, topic = sys.argv[1:]
-    reader = {each.name: each for each in READERS}[kind](bootstrap, group, [topic])
+    made = {each.name: each for each in READERS}[kind]
+    reader = made(bootstrap, group, [topic], session_ms=DYING_SESSION_MS)
     until(lambda: reader.has, reader)
     sys.stdout.write(" ".join(f"{name}:{number}" for name, number in reader.has) + "\n")
     sys.stdout.flush()

@@ -20,7 +20,8 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-PATIENCE_SECONDS = 20
+#: Longer than any machine stalls.
+PATIENCE_SECONDS = 60
 NO_ID = UUID(int=0)
 
 

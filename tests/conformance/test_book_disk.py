@@ -63,7 +63,8 @@ def test_batches_have_the_sizes_of_the_book(book):
     node.create("datei-struktur")
     assert node.send("datei-struktur", b"M1") == [(0, 0)]
     two = [Sent(None, b"M2", (), NOW_MS), Sent(None, b"M3", (), NOW_MS + 100)]
-    Confluent.send(node.bootstrap, "datei-struktur", two, "none")
+    # Both in one batch: nothing is sent before all of it was given.
+    Confluent.send(node.bootstrap, "datei-struktur", two, "none", **{"linger.ms": 60_000})
     assert node.send("datei-struktur", b"M4", key=b"k1") == [(0, 3)]
     data = node.segment("datei-struktur").read_bytes()
     assert [each.size for each in headers(data)] == [70, 80, 72]
@@ -150,11 +151,11 @@ def test_a_topic_is_emptied_by_its_retention(book, setting):
     node.set("flugdaten", setting, "0")
     partition = TopicPartition("flugdaten", 0)
     consumer = node.consumer()
-    node.until(lambda: consumer.get_watermark_offsets(partition, timeout=10) == (2, 2))
+    node.until(lambda: consumer.get_watermark_offsets(partition) == (2, 2))
     node.set("flugdaten", setting, "-1")
     assert node.send("flugdaten", b"drei") == [(0, 2)]
     assert node.read("flugdaten", 1, offset=2) == [b"drei"]
-    assert consumer.get_watermark_offsets(partition, timeout=10) == (2, 3)
+    assert consumer.get_watermark_offsets(partition) == (2, 3)
     consumer.close()
 
 
@@ -267,5 +268,5 @@ def test_partitions_are_spread_over_the_log_directories(book, tmp_path):
     node.connect()
     consumer = node.consumer()
     places = [TopicPartition("flugdaten", n) for n in range(4)]
-    assert sum(consumer.get_watermark_offsets(each, timeout=10)[1] for each in places) == 8
+    assert sum(consumer.get_watermark_offsets(each)[1] for each in places) == 8
     consumer.close()

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 
 from tests import nodes
 from tests.conformance.batches import headers
-from tests.conformance.clients import CLIENTS, CODECS, Confluent, Kcat, Sent
+from tests.conformance.clients import CLIENTS, CODECS, PATIENCE_SECONDS, Confluent, Kcat, Sent
 
 T0 = 1_700_000_000_000
 RECORDS = [
@@ -103,9 +103,9 @@ def test_offsets_are_found_by_time(strom, topic):
     consumer = consumer_of(strom)
     for time, offset in ((T0, 0), (T0 + 51, 6), (T0 + 190, 19), (T0 + 191, -1)):
         asked = TopicPartition(topic, 0, time)
-        (found,) = consumer.offsets_for_times([asked], timeout=10)
+        (found,) = consumer.offsets_for_times([asked], timeout=PATIENCE_SECONDS)
         assert found.offset == offset
-    assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 20)
+    assert consumer.get_watermark_offsets(TopicPartition(topic, 0)) == (0, 20)
     consumer.close()
 
 
@@ -161,16 +161,17 @@ def test_the_admin_client_makes_grows_and_deletes_topics(admin, name):
         admin.create_topics([NewTopic(name, 2, 1)])[name].result()
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
     admin.create_partitions([NewPartitions(name, 5)])[name].result()
-    while len(admin.list_topics(name, timeout=10).topics[name].partitions) != 5:
+    while len(admin.list_topics(name, timeout=PATIENCE_SECONDS).topics[name].partitions) != 5:
         pass
     admin.delete_topics([name])[name].result()
-    while name in admin.list_topics(timeout=10).topics:
+    while name in admin.list_topics(timeout=PATIENCE_SECONDS).topics:
         pass
 
 
 def test_a_topic_is_made_by_the_first_record_sent_to_it(strom, admin, name):
     Confluent.send(strom.bootstrap, name, [Sent(None, b"first")], "none")
-    (partition,) = admin.list_topics(name, timeout=10).topics[name].partitions.values()
+    told = admin.list_topics(name, timeout=PATIENCE_SECONDS)
+    (partition,) = told.topics[name].partitions.values()
     assert partition.leader > 0
     assert Confluent.read(strom.bootstrap, name, 1)[0].value == b"first"
 
@@ -198,12 +199,12 @@ def test_a_thousand_topics(strom, admin, name):
     producer = Producer({"bootstrap.servers": strom.bootstrap, "linger.ms": 0})
     for each in topics:
         producer.produce(each, each.encode())
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     consumer = consumer_of(strom)
     consumer.assign([TopicPartition(each, 0, 0) for each in topics])
     found = set()
     while len(found) < 1000:
-        batch = consumer.consume(1000, 20)
+        batch = consumer.consume(1000, PATIENCE_SECONDS)
         assert batch, f"only {len(found)} came"
         found |= {each.value() for each in batch if each.error() is None}
     consumer.close()

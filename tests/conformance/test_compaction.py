@@ -7,7 +7,8 @@ import random
 import urllib.request
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource
 
 from tests import nodes
 from tests.conformance.book import PATIENCE_SECONDS, SOON
@@ -43,6 +44,7 @@ def read_all(node, topic):
     while (message := consumer.poll(PATIENCE_SECONDS)).error() is None:
         found.append((message.offset(), message.key(), message.value()))
     consumer.close()
+    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
     return found
 
 
@@ -169,11 +171,13 @@ def test_a_damaged_log_is_left_alone_and_counted(book):
 
 def test_a_topic_goes_and_comes_back_while_it_is_cleaned(book):
     """TOP-06: nothing of the old one gets into the new one, and a stop waits for no cleaner."""
-    node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "3000000"})
+    # So slow that it is seen at work, however the test is held up.
+    node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "100000"})
     node.create("preise", **TOPIC)
     assert send(node, "preise", [(b"k%d" % n, VALUE) for n in range(100)]) == []
     node.until(lambda: any(each.endswith(".cleaned") for each in node.files("preise-0")))
     node.delete("preise")
+    node.set("1", "log.cleaner.io.max.bytes.per.second", "1e12", ConfigResource.Type.BROKER)
     node.create("preise", **TOPIC)
     assert send(node, "preise", [(b"k", b"new")]) == []
     assert read_all(node, "preise") == [(0, b"k", b"new")]

@@ -11,6 +11,7 @@ from tests.conformance.grouping import (
     NEWEST,
     SHORT_MS,
     Talk,
+    hurried,
     settled,
     share,
 )
@@ -333,18 +334,14 @@ def silence_ends_a_session(talk):
 
 
 def who_does_not_come_back_in_time_is_out(talk):
-    a = talk.member("a", rebalance_ms=SHORT_MS)
-    b = talk.member("b", rebalance_ms=SHORT_MS)
-    settled(talk, a, b)
+    a, b = hurried(talk, talk.member("a"), talk.member("b"))
     a.send_join()
     a.joined()
     b.beat()
 
 
 def who_does_not_fetch_its_part_in_time_is_out(talk):
-    a = talk.member("a", rebalance_ms=2 * SHORT_MS)
-    b = talk.member("b", rebalance_ms=2 * SHORT_MS)
-    settled(talk, a, b)
+    a, b = hurried(talk, talk.member("a"), talk.member("b"))
     a.send_join()
     b.beat_until("rebalance_in_progress")
     b.join()
@@ -356,9 +353,7 @@ def who_does_not_fetch_its_part_in_time_is_out(talk):
 
 
 def a_leader_that_never_shares_the_work_is_out(talk):
-    a = talk.member("a", rebalance_ms=2 * SHORT_MS)
-    b = talk.member("b", rebalance_ms=2 * SHORT_MS)
-    settled(talk, a, b)
+    a, b = hurried(talk, talk.member("a"), talk.member("b"))
     a.send_join()
     b.beat_until("rebalance_in_progress")
     b.join()

@@ -13,7 +13,7 @@ import pytest
 from tests import nodes
 from tests.conformance.clients import CODECS, Confluent, Sent
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_the_consoles_send_and_read_every_codec(strom, tool, topic):
 def reading(topic, offset, count):
     """A console consumer without a group."""
     where = "--topic", topic, "--partition", 0, "--offset", offset
-    return "kafka-console-consumer", *where, "--max-messages", count, "--timeout-ms", 20000
+    return "kafka-console-consumer", *where, "--max-messages", count, "--timeout-ms", 60_000
 
 
 def test_kafka_configs(tool, topic):
@@ -198,7 +198,6 @@ def test_the_dump_tool_reads_our_files(strom_only, make_topic, kafka_tool):
     assert topic in cluster.stdout
 
 
-@pytest.mark.timeout(180)
 def test_strom_serves_a_directory_that_kafka_wrote(kafka_tool, broker_process):
     peer = nodes.KafkaProcess(nodes.new_directory("kafka")).start()
     try:

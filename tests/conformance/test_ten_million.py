@@ -7,6 +7,8 @@ import struct
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.conformance.raw import PATIENCE_SECONDS
+
 RECORDS = int(os.environ.get("STROM_TEST_RECORDS", "10_000_000"))
 PARTITIONS = 4
 STEP = 20_000
@@ -16,7 +18,7 @@ FILLING = b"." * 72
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_ten_million_records_arrive_in_order(strom, make_topic):
     """MSG-05."""
     topic = make_topic(partitions=PARTITIONS)
@@ -26,7 +28,7 @@ def test_ten_million_records_arrive_in_order(strom, make_topic):
     sender.start()
     try:
         read(strom.bootstrap, topic)
-        sender.join(60)
+        sender.join(PATIENCE_SECONDS)
     finally:
         sender.kill()
         sender.join()
@@ -56,7 +58,7 @@ def send(bootstrap, topic):
             while len(producer) > 9 * STEP:
                 producer.poll(0.005)
             assert producer.produce_batch(topic, values, partition=partition) == len(values)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
 
 
 def read(bootstrap, topic):
@@ -75,7 +77,7 @@ def read(bootstrap, topic):
     missing = RECORDS
     unpack = SEQUENCE.unpack_from
     while missing:
-        batch = consumer.consume(10_000, 20)
+        batch = consumer.consume(10_000, PATIENCE_SECONDS)
         assert batch, f"{missing} records never came"
         for each in batch:
             partition = each.partition()

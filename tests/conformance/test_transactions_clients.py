@@ -15,9 +15,13 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
 from confluent_kafka import KafkaException, TopicPartition
 
+from strom.broker.coordination import java_hash
+from strom.records.record import read_records
+from strom.transactions.records import read
 from tests.conformance.raw import Raw
+from tests.log.making import whole_batches
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 QUIET_SECONDS = 1.0
 GROUPS = itertools.count()
 SOON_AGAIN = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
@@ -57,7 +61,8 @@ def values_of(consumer, count):
     found = []
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(found) < count and time.monotonic() < deadline:
-        found += [each.value() for each in consumer.consume(count - len(found), 0.2)]
+        came = consumer.consume(count - len(found), 0.2)
+        found += [each.value() for each in came if each.error() is None]
     assert len(found) == count, found
     more = consumer.consume(1, QUIET_SECONDS)
     assert not more, more[0].value()
@@ -237,33 +242,54 @@ def test_txn_14_snapshots_hold_open_transactions_over_a_clean_stop(broker_proces
 def test_txn_13_a_transaction_costs_its_partitions_not_its_messages(strom, make_topic, name):
     topic = make_topic(partitions=3)
     producer = producer_of(strom.bootstrap, name)
-    for count in (3, 3000):
-        before = written(strom.bootstrap, topic)
-        producer.begin_transaction()
-        for number in range(count):
-            producer.produce(topic, value=b"x", partition=number % 3)
-        producer.commit_transaction(PATIENCE_SECONDS)
-        after = written(strom.bootstrap, topic)
-        # A marker for each partition; begun with one or more, prepared and complete.
-        assert after["topic"] - before["topic"] == count + 3
-        assert 3 <= after["coordinator"] - before["coordinator"] <= 5
+    with Raw(strom.bootstrap) as raw:
+        for count in (3, 3000):
+            before = sum_of_ends(raw, topic, 3), len(logged(raw, name))
+            producer.begin_transaction()
+            for number in range(count):
+                producer.produce(topic, value=b"x", partition=number % 3)
+            producer.commit_transaction(PATIENCE_SECONDS)
+            until_complete(raw, name)
+            # A marker for each partition; begun with one or more, prepared and complete.
+            assert sum_of_ends(raw, topic, 3) - before[0] == count + 3
+            assert 3 <= len(logged(raw, name)) - before[1] <= 5
 
 
-def written(bootstrap, topic):
-    """How many records there are of the topic, and of all coordinators of transactions."""
-    with Raw(bootstrap) as raw:
-        return {
-            "topic": sum_of_ends(raw, topic, 3),
-            "coordinator": sum_of_ends(raw, "__transaction_state", 50),
-        }
+def until_complete(raw, name):
+    """Wait until all is written that the end of a transaction is; its state then."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    asked = {"transactional_id_pattern": re.escape(name)}
+    while True:
+        (told,) = raw.ask("list_transactions", 2, asked)["transaction_states"]
+        if not told["transaction_state"].startswith("Prepare"):
+            return told["transaction_state"]
+        assert time.monotonic() < deadline, told
+
+
+def logged(raw, name):
+    """The records that the coordinator has written of a transactional id."""
+    place = {"partition": coordinating(name), "fetch_offset": 0, "partition_max_bytes": 1 << 30}
+    topics = [{"topic": "__transaction_state", "partitions": [place]}]
+    asked = {"replica_id": -1, "max_wait": 0, "max_bytes": 1 << 30, "topics": topics}
+    (told,) = raw.ask("fetch", 12, asked)["responses"][0]["partitions"]
+    records = [each for batch in whole_batches(told["records"]) for each in read_records(batch)]
+    return [each for each in records if read(each.key, each.value).key.transactional_id == name]
+
+
+def coordinating(name):
+    return java_hash(name) % 50
 
 
 def sum_of_ends(raw, topic, partitions):
-    asked = [{"partition_index": each, "timestamp": -1} for each in range(partitions)]
+    return sum(end_of(raw, topic, each) for each in range(partitions))
+
+
+def end_of(raw, topic, partition):
+    asked = [{"partition_index": partition, "timestamp": -1}]
     (told,) = raw.ask("list_offsets", 7, {"topics": [{"name": topic, "partitions": asked}]})[
         "topics"
     ]
-    return sum(each["offset"] for each in told["partitions"])
+    return told["partitions"][0]["offset"]
 
 
 async def with_aiokafka(bootstrap, source, target, name):
@@ -312,7 +338,7 @@ def test_aiokafka_writes_and_reads_transactions(strom, make_topic, name):
 
 def java(test):
     """What is told by a JVM takes seconds."""
-    for mark in (pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)):
+    for mark in (pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)):
         test = mark(test)
     return test
 
@@ -337,13 +363,11 @@ def test_javas_perf_test_writes_transactions(tool, strom, make_topic, name):
     )
     assert re.search(r"20000 records sent", told)
     with Raw(strom.bootstrap) as raw:
-        listed = raw.ask("list_transactions", 2, {"transactional_id_pattern": re.escape(name)})
-    (state,) = listed["transaction_states"]
-    assert state["transaction_state"] == "CompleteCommit"
+        assert until_complete(raw, name) == "CompleteCommit"
     read = tool(
         *("kafka-console-consumer", "--topic", topic, "--from-beginning"),
         *("--isolation-level", "read_committed", "--max-messages", 20_000),
-        *("--timeout-ms", 20_000),
+        *("--timeout-ms", 60_000),
     )
     assert read.count("\n") == 20_000
 
@@ -355,10 +379,13 @@ def test_the_state_is_in_kafkas_own_format(tool, strom, topic, name):
     producer.begin_transaction()
     producer.produce(topic, value=b"a")
     producer.commit_transaction(PATIENCE_SECONDS)
+    with Raw(strom.bootstrap) as raw:
+        until_complete(raw, name)
+        end = end_of(raw, "__transaction_state", coordinating(name))
     told = tool(
-        *("kafka-console-consumer", "--topic", "__transaction_state", "--from-beginning"),
+        *("kafka-console-consumer", "--topic", "__transaction_state", "--max-messages", end),
+        *("--partition", coordinating(name), "--offset", "earliest"),
         *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"),
-        *("--timeout-ms", 5000),
     )
     records = told.split('{"key":')
     own = [each for each in records if f'"transactionalId":"{name}"' in each]
@@ -369,7 +396,7 @@ def test_the_state_is_in_kafkas_own_format(tool, strom, topic, name):
 @java
 def test_a_hanging_transaction_is_found_and_aborted(tool, strom, topic, name):
     """To an admin who looks at the partition alone, one that is open looks the same."""
-    producer = producer_of(strom.bootstrap, name, **{"transaction.timeout.ms": 60_000})
+    producer = producer_of(strom.bootstrap, name, **{"transaction.timeout.ms": 600_000})
     producer.begin_transaction()
     producer.produce(topic, value=b"a")
     producer.flush(PATIENCE_SECONDS)
