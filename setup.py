@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: what is compiled.
 
-- `records/_walk.pyx`, by Cython: the walk over the records of a batch. Without it
-  `strom.records.walk` uses the one in Python.
+- CYTHON, by Cython: the walk over the records of a batch, and records as columns. Without it
+  `strom.records.walk` and `strom.records.columns` use those in Python.
 - COMPILED, by mypyc: the modules that every request goes through, as they are. Without that the
   same files run as Python. An editable install leaves them alone: who changes a module wants to
   run what is in the file.
@@ -14,6 +14,8 @@ import sys
 
 from mypyc.build import mypycify
 from setuptools import Extension, setup
+
+CYTHON = ("_walk", "_columns")
 
 COMPILED = (
     "wire/primitives",
@@ -51,7 +53,9 @@ shutil.rmtree("build", ignore_errors=True)
 
 def compiled() -> list[Extension]:
     """Return what is to be built."""
-    extensions = [Extension("strom.records._walk", ["src/strom/records/_walk.pyx"])]
+    extensions = [
+        Extension(f"strom.records.{name}", [f"src/strom/records/{name}.pyx"]) for name in CYTHON
+    ]
     if "bdist_wheel" in sys.argv:
         files = [f"src/strom/{name}.py" for name in COMPILED]
         extensions += mypycify([*MYPY, *files], opt_level="2", debug_level="0")

@@ -1,0 +1,1 @@
+from strom.records.plain_columns import Columns as Columns
