@@ -1,0 +1,1 @@
+"""Topics as Spark sources and sinks: `format("strom")`, in Python, with Arrow on both sides."""

@@ -1,0 +1,292 @@
+"""The options of a read, as values: what to read, from where to where, and how.
+
+`ReadOptions.parse` takes the options as Spark hands them over and refuses what cannot be
+honoured, by name, before anything is asked of a broker. Where a value is wrong in Spark's own
+connector it is wrong here, for the same reason.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from strom.spark.failure import OptionError
+from strom.spark.limits import BATCH_ENDS, BATCH_STARTS, STREAM_STARTS, Limit, parse_limit
+from strom.spark.option_names import check_option
+from strom.spark.places import Assigned, parse_partitions
+
+MINUTE_MS = 60 * 1000
+_UNITS_MS = {
+    "us": 0.001,
+    "ms": 1.0,
+    "s": 1000.0,
+    "m": float(MINUTE_MS),
+    "min": float(MINUTE_MS),
+    "h": 60.0 * MINUTE_MS,
+    "d": 24 * 60.0 * MINUTE_MS,
+}
+_DURATION = re.compile(r"(?P<number>-?\d+)\s*(?P<unit>[a-z]*)")
+_TRUTH = {"true": True, "false": False}
+
+#: A fetch brings at most so much of one partition, and with it an Arrow batch its size.
+FETCH_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which partitions are read: those of some topics, of a pattern of names, or just these."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: Assigned = frozenset()
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"subscribePattern {self.pattern}"
+        if self.assigned:
+            return "assign " + ", ".join(sorted(f"{t}-{n}" for t, n in self.assigned))
+        return "subscribe " + ", ".join(self.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How the brokers are reached and asked."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    client_id: str = "strom-spark"
+    read_committed: bool = False
+    checks_crcs: bool = True
+    fetch_bytes_max: int = 50 * 1024 * 1024
+    fetch_bytes_min: int = 1
+    fetch_wait_max_ms: int = 500
+    partition_bytes_max: int = FETCH_BYTES
+    receive_buffer_bytes: int = 1024 * 1024
+    send_buffer_bytes: int = -1
+    request_timeout_ms: int = 30_000
+    #: How long one answer may take in all, new leaders and connections included.
+    patience_ms: int = 60_000
+    retry_backoff_ms: int = 100
+
+    @property
+    def servers(self) -> str:
+        """The addresses as a client library takes them."""
+        return ",".join(f"{_bracketed(host)}:{port}" for host, port in self.bootstrap)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """All that a read is told."""
+
+    subscription: Subscription
+    connection: Connection
+    starting: Limit
+    ending: Limit
+    fails_on_data_loss: bool = True
+    includes_headers: bool = False
+    max_offsets: int | None = None
+    min_offsets: int | None = None
+    max_trigger_delay_ms: int = 15 * MINUTE_MS
+    min_partitions: int | None = None
+    max_records: int | None = None
+    offset_attempts: int = 3
+    offset_interval_ms: int = 1000
+    group_id: str | None = None
+    group_prefix: str | None = None
+    #: What was set and has no effect, with the reason, to be told once.
+    warnings: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        streaming: bool,
+        others: frozenset[str] = frozenset(),
+    ) -> "ReadOptions":
+        """Read the options; what cannot be honoured is refused by its name."""
+        given = {name.lower(): value for name, value in options.items()}
+        warnings = [
+            f"Option '{name}' has no effect: {why}."
+            for name in given
+            if (why := check_option(name, others=others)) is not None
+        ]
+        return _Given(given).read_options(streaming, warnings)
+
+
+class _Given:
+    """The options that were given, with the words to say what is wrong with one."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+
+    def read_options(self, streaming: bool, warnings: list[str]) -> ReadOptions:
+        if streaming:
+            self._refuse_endings()
+        else:
+            warnings += self._ignored_in_a_batch()
+        starts = STREAM_STARTS if streaming else BATCH_STARTS
+        minimum, maximum = self._count("minOffsetsPerTrigger"), self._count("maxOffsetsPerTrigger")
+        if minimum is not None and maximum is not None and minimum > maximum:
+            raise OptionError(
+                f"minOffsetsPerTrigger ({minimum}) is more than maxOffsetsPerTrigger ({maximum})."
+            )
+        if self.text("kafka.group.id") and self.text("groupIdPrefix"):
+            warnings.append("Option 'groupIdPrefix' has no effect beside 'kafka.group.id'.")
+        return ReadOptions(
+            subscription=self._subscription(),
+            connection=self._connection(),
+            starting=parse_limit(self._options, starts),
+            ending=parse_limit(self._options, BATCH_ENDS),
+            fails_on_data_loss=self._truth("failOnDataLoss", True),
+            includes_headers=self._truth("includeHeaders", False),
+            max_offsets=maximum,
+            min_offsets=minimum,
+            max_trigger_delay_ms=self._duration("maxTriggerDelay", 15 * MINUTE_MS),
+            min_partitions=self._count("minPartitions"),
+            max_records=self._count("maxRecordsPerPartition"),
+            offset_attempts=self._number("fetchOffset.numRetries", 3, least=1),
+            offset_interval_ms=self._number("fetchOffset.retryIntervalMs", 1000),
+            group_id=self.text("kafka.group.id"),
+            group_prefix=self.text("groupIdPrefix"),
+            warnings=tuple(warnings),
+        )
+
+    def text(self, name: str) -> str | None:
+        value = self._options.get(name.lower())
+        return None if value is None else value.strip()
+
+    def _subscription(self) -> Subscription:
+        names = ("assign", "subscribe", "subscribePattern")
+        given = [name for name in names if name.lower() in self._options]
+        if len(given) != 1:
+            raise OptionError(
+                f"Give one of the options {', '.join(names)}"
+                + (f", not {' and '.join(given)}." if given else ": what is to be read?")
+            )
+        value = self.text(given[0]) or ""
+        if not value:
+            raise OptionError(f"Option '{given[0]}' is empty: what is to be read?")
+        match given[0]:
+            case "assign":
+                return Subscription(assigned=parse_partitions("assign", value))
+            case "subscribe":
+                topics = tuple(part.strip() for part in value.split(",") if part.strip())
+                if not topics:
+                    raise OptionError(f"Option 'subscribe' names no topic: '{value}'.")
+                return Subscription(topics=topics)
+            case _:
+                return Subscription(pattern=_checked_pattern(value))
+
+    def _connection(self) -> Connection:
+        servers = self.text("kafka.bootstrap.servers")
+        if not servers:
+            raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
+        protocol = (self.text("kafka.security.protocol") or "PLAINTEXT").upper()
+        if protocol != "PLAINTEXT":
+            raise OptionError(
+                f"Option 'kafka.security.protocol' = '{protocol}' is not supported: connections "
+                "here are plain; name a PLAINTEXT listener of the cluster."
+            )
+        timeout = self._number("kafka.request.timeout.ms", 30_000, least=1)
+        patience = self._number("kafka.default.api.timeout.ms", max(60_000, timeout), least=1)
+        return Connection(
+            bootstrap=parse_servers(servers),
+            client_id=self.text("kafka.client.id") or "strom-spark",
+            read_committed=self._isolation(),
+            checks_crcs=self._truth("kafka.check.crcs", True),
+            fetch_bytes_max=self._number("kafka.fetch.max.bytes", 50 * 1024 * 1024),
+            fetch_bytes_min=self._number("kafka.fetch.min.bytes", 1),
+            fetch_wait_max_ms=self._number("kafka.fetch.max.wait.ms", 500),
+            partition_bytes_max=self._number("kafka.max.partition.fetch.bytes", FETCH_BYTES),
+            receive_buffer_bytes=self._number("kafka.receive.buffer.bytes", 1 << 20, least=-1),
+            send_buffer_bytes=self._number("kafka.send.buffer.bytes", -1, least=-1),
+            request_timeout_ms=timeout,
+            # "kafkaConsumer.pollTimeoutMs" is how long a task waits for records.
+            patience_ms=self._number("kafkaConsumer.pollTimeoutMs", patience, least=1),
+            retry_backoff_ms=self._number("kafka.retry.backoff.ms", 100),
+        )
+
+    def _isolation(self) -> bool:
+        level = (self.text("kafka.isolation.level") or "read_uncommitted").lower()
+        if level not in ("read_committed", "read_uncommitted"):
+            raise OptionError(
+                f"Option 'kafka.isolation.level' is read_committed or read_uncommitted, "
+                f"not '{level}'."
+            )
+        return level == "read_committed"
+
+    def _refuse_endings(self) -> None:
+        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+            if name.lower() in self._options:
+                raise OptionError(f"Option '{name}' is for batch reads: a stream has no end.")
+
+    def _ignored_in_a_batch(self) -> list[str]:
+        names = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+        return [
+            f"Option '{name}' has no effect: a batch read has no triggers."
+            for name in names
+            if name.lower() in self._options
+        ]
+
+    def _truth(self, name: str, default: bool) -> bool:
+        value = self.text(name)
+        if value is None:
+            return default
+        if value.lower() not in _TRUTH:
+            raise OptionError(f"Option '{name}' is true or false, not '{value}'.")
+        return _TRUTH[value.lower()]
+
+    def _number(self, name: str, default: int, *, least: int = 0) -> int:
+        found = self._integer(name)
+        if found is not None and found < least:
+            raise OptionError(f"Option '{name}' is at least {least}, not {found}.")
+        return default if found is None else found
+
+    def _count(self, name: str) -> int | None:
+        found = self._integer(name)
+        if found is not None and found <= 0:
+            raise OptionError(f"Option '{name}' must be positive, not {found}.")
+        return found
+
+    def _integer(self, name: str) -> int | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            return int(value)
+        except ValueError:
+            raise OptionError(f"Option '{name}' is a whole number, not '{value}'.") from None
+
+    def _duration(self, name: str, default_ms: int) -> int:
+        value = self.text(name)
+        if value is None:
+            return default_ms
+        found = _DURATION.fullmatch(value.lower())
+        unit = found["unit"] or "ms" if found else None
+        if found is None or unit not in _UNITS_MS:
+            raise OptionError(f"Option '{name}' is a time such as 30s, 15m or 1h, not '{value}'.")
+        return int(int(found["number"]) * _UNITS_MS[unit])
+
+
+def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
+    """Read `HOST:PORT, HOST:PORT`; an address of IPv6 stands in brackets."""
+    servers = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        host, _, port = part.rpartition(":")
+        if not host or not port.isdigit():
+            raise OptionError(f"Option 'kafka.bootstrap.servers': '{part}' is not HOST:PORT.")
+        servers.append((host.strip("[]"), int(port)))
+    return tuple(servers)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _checked_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise OptionError(
+            f"Option 'subscribePattern': '{pattern}' is no pattern: {error}."
+        ) from None
+    return pattern

@@ -1,0 +1,112 @@
+"""Partitions and offsets as Spark's connector writes them in JSON.
+
+    {"rides": {"0": 23, "1": -2}}      offsets; -1 is the end, -2 the beginning
+    {"rides": [0, 1]}                  partitions
+
+A stream's offset is of the first form, and so is what its checkpoint holds. Two things stand there
+beside the topics, under names that no topic can have: the ids that the topics had, by which one
+that was deleted and made anew is told from the one that was read before; and a name for the query
+that stays the same when it is started again. A checkpoint without them, as Spark's own connector
+leaves it, is taken up all the same.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from strom.spark.failure import OptionError
+
+LATEST = -1
+EARLIEST = -2
+IDS = "#ids"
+QUERY = "#query"
+
+#: A topic and the number of one of its partitions.
+Place = tuple[str, int]
+Offsets = Mapping[Place, int]
+Assigned = frozenset[Place]
+
+
+class Progress(NamedTuple):
+    """How far a stream has come: the offset that is next in each partition."""
+
+    offsets: dict[Place, int]
+    ids: dict[str, UUID]
+    query: str
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> "Progress":
+        """Read what `write` wrote, or what Spark's connector did."""
+        ids = {topic: UUID(text) for topic, text in value.get(IDS, {}).items()}
+        offsets = {
+            (topic, int(number)): int(offset)
+            for topic, partitions in value.items()
+            if topic not in (IDS, QUERY)
+            for number, offset in partitions.items()
+        }
+        return cls(offsets, ids, value.get(QUERY, ""))
+
+    def write(self) -> dict[str, Any]:
+        """Write it for the checkpoint; what is equal is written equally."""
+        value: dict[str, Any] = {}
+        for (topic, number), offset in sorted(self.offsets.items()):
+            value.setdefault(topic, {})[str(number)] = offset
+        if self.ids:
+            value[IDS] = {topic: str(self.ids[topic]) for topic in sorted(self.ids)}
+        if self.query:
+            value[QUERY] = self.query
+        return value
+
+
+def parse_partitions(option: str, text: str) -> Assigned:
+    """Read partitions: `{"rides": [0, 1]}`."""
+    places = set()
+    for topic, numbers in _parse(option, text).items():
+        if not isinstance(numbers, list) or not numbers:
+            raise OptionError(f"Option '{option}': '{topic}' needs a list of partitions.")
+        places |= {(topic, _natural(option, number)) for number in numbers}
+    if not places:
+        raise OptionError(f"Option '{option}' names no partition.")
+    return frozenset(places)
+
+
+def parse_offsets(option: str, text: str) -> dict[Place, int]:
+    """Read a number per partition: `{"rides": {"0": 23}}`."""
+    offsets = {}
+    for topic, partitions in _parse(option, text).items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f"Option '{option}': '{topic}' needs {{\"0\": …, \"1\": …}}.")
+        for number, offset in partitions.items():
+            place = topic, _natural(option, number)
+            if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+                raise OptionError(
+                    f"Option '{option}': {offset!r} is no offset of {topic}-{number}."
+                )
+            offsets[place] = offset
+    return offsets
+
+
+def _parse(option: str, text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"Option '{option}' is no JSON: {error}: {text}") from None
+    if not isinstance(value, dict):
+        raise OptionError(f"Option '{option}' is an object with a name per topic, not {text}")
+    return value
+
+
+def _natural(option: str, value: object) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise OptionError(f"Option '{option}': {value!r} is no number of a partition.")
+    return number
+
+
+def name_places(places: Iterable[Place]) -> str:
+    """Return partitions in a form for people: `rides-0, rides-1`."""
+    return ", ".join(sorted(f"{topic}-{number}" for topic, number in places))

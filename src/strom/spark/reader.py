@@ -1,0 +1,171 @@
+"""The readers that Spark calls: one for batches, one for streams, over what they share.
+
+They are two classes because Spark plans no partitions, without a word, for a batch reader that is
+a stream reader as well. Methods with names in Java's manner are Spark's.
+
+A reader lives in two places: planning on the driver, in one process per query, and `read` in the
+workers, on a copy. Nothing that planning sets is there in a worker, but for the task itself.
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from strom.records.columns import Columns
+from strom.spark.changes import fresh_places, starts, tell_losses
+from strom.spark.clock import now_ms
+from strom.spark.cluster import Topic
+from strom.spark.committing import Commits
+from strom.spark.fetching import RangeReader, Task
+from strom.spark.housekeeping import end_task
+from strom.spark.limits import ByOffset
+from strom.spark.options import ReadOptions
+from strom.spark.pacing import Delay, limited
+from strom.spark.places import LATEST, Place, Progress, name_places
+from strom.spark.planning import Planner, check_order, partitions_of, report_loss
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from strom.spark.planning import Topics
+
+
+class TaskReader:
+    """What a worker does, for batches and streams alike."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield the records of a task as Arrow's batches."""
+        from strom.spark.arrow import to_arrow
+
+        task: Task | None = partition.value
+        if task is not None:
+            options = self.options
+            reader = RangeReader(
+                task,
+                options.connection,
+                lambda what: report_loss(what, options.fails_on_data_loss),
+            )
+            for taken in reader.read(Columns(options.includes_headers)):
+                yield to_arrow(taken, task.place)
+        end_task()
+
+
+class BatchReader(TaskReader, DataSourceReader):
+    """Reads what there is between two points."""
+
+    def partitions(self) -> list[InputPartition]:
+        """Plan the tasks; what comes in after that is not read."""
+        planner = Planner(self.options)
+        topics = planner.subscribed()
+        start = planner.resolve(self.options.starting, topics, "startingOffsets")
+        end = planner.resolve(self.options.ending, topics, "endingOffsets")
+        check_order(start, end)
+        if start.keys() != end.keys():
+            gone = start.keys() ^ end.keys()
+            planner.lose(f"Partition {name_places(gone)} was deleted before it was read")
+        if isinstance(self.options.ending, ByOffset) and self.options.ending.each:
+            end = self._up_to_what_is_there(planner, topics, end)
+        return [InputPartition(task) for task in planner.tasks(start, end, topics)]
+
+    def _up_to_what_is_there(
+        self, planner: Planner, topics: "Topics", end: dict[Place, int]
+    ) -> dict[Place, int]:
+        latest = planner.cluster.offsets(dict.fromkeys(end, LATEST), topics)
+        beyond = {place for place, offset in end.items() if offset > latest[place]}
+        if beyond:
+            planner.lose(f"{name_places(beyond)} ends before the option 'endingOffsets' says")
+        return {place: min(offset, latest[place]) for place, offset in end.items()}
+
+
+class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes in, one micro-batch after the other."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._planner = Planner(options)
+        self._commits = Commits(options)
+        self._delay: Delay | None = None
+        if options.min_offsets is not None:
+            self._delay = Delay(options.min_offsets, options.max_trigger_delay_ms)
+        #: Topics and ends as they were seen last.
+        self._seen: tuple[dict[str, Topic], dict[Place, int]] | None = None
+        #: With the trigger availableNow, what was seen first is read and no more.
+        self._stops = False
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a new query begins; one with a checkpoint goes on from there."""
+        topics = self._planner.subscribed()
+        offsets = self._planner.resolve(self.options.starting, topics, "startingOffsets")
+        return Progress(offsets, _ids(topics), secrets.token_hex(4)).write()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return how much one micro-batch takes, as the options say."""
+        if self.options.max_offsets is not None:
+            return ReadMaxRows(self.options.max_offsets)
+        if self.options.min_offsets is not None:
+            return ReadMinRows(self.options.min_offsets)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read what is there now, in as many micro-batches as it takes, and then end."""
+        self._stops = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return where the next micro-batch ends."""
+        before = Progress.read(start)
+        if not (self._stops and self._seen):
+            topics = self._planner.topics()
+            self._seen = topics, self._planner.latest(topics, before.offsets)
+        topics, end = self._seen
+        ids = _ids(topics)
+        if not isinstance(limit, ReadAllAvailable):
+            fresh = fresh_places(before, end.keys(), ids)
+            begin = {**before.offsets, **self._planner.earliest(fresh, topics)}
+            if self._waits(begin, end):
+                return start
+            if isinstance(limit, ReadMaxRows):
+                end = limited(begin, end, limit.max_rows)
+        return Progress(end, ids, before.query or secrets.token_hex(4)).write()
+
+    def _waits(self, begin: dict[Place, int], end: dict[Place, int]) -> bool:
+        if self._delay is None or self._stops:
+            return False
+        return self._delay.holds_back(begin, end, now_ms=now_ms())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """Return how far the topics went when they were last seen, for the query's progress."""
+        if self._seen is None:
+            return None
+        topics, end = self._seen
+        return Progress(end, _ids(topics), "").write()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Plan the tasks of a micro-batch; planned again they are the same."""
+        before, after = Progress.read(start), Progress.read(end)
+        topics = self._seen[0] if self._seen else self._planner.topics()
+        ids = _ids(topics)
+        places = partitions_of(topics, self.options.subscription) & after.offsets.keys()
+        earliest = self._planner.earliest(fresh_places(before, places, ids), topics)
+        begin = starts(before, after, ids, earliest)
+        tell_losses(before, after, ids, begin, self._planner.lose)
+        return [InputPartition(task) for task in self._planner.tasks(begin, after.offsets, topics)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Take note that everything up to here is done with."""
+        self._commits.commit(Progress.read(end))
+
+
+def _ids(topics: "Topics") -> dict[str, Any]:
+    return {name: topic.id for name, topic in topics.items()}

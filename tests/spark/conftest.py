@@ -1,0 +1,65 @@
+"""One Spark session and one broker for all tests of Spark's side."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests import nodes
+from tests.spark.topics import Topics
+
+#: Caps the JIT: a test compiles little that is worth it.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session in this process, with workers beside it."""
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    from strom.spark.session import open_session
+
+    java = subprocess.run(
+        [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
+    )
+    os.environ["JAVA_HOME"] = java.stdout.strip()
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    directory = Path(tempfile.mkdtemp(prefix="strom-spark-"))
+    session = open_session(
+        "tests",
+        "local[2]",
+        quick_checkpoints=True,
+        settings={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+            "spark.sql.warehouse.dir": str(directory / "warehouse"),
+            "spark.local.dir": str(directory / "local"),
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def strom_topics():
+    """Topics at a Strom process."""
+    process = nodes.StromProcess(nodes.new_directory("spark"))
+    try:
+        yield Topics(process.start().bootstrap)
+        assert process.process.poll() is None, process.log()
+    finally:
+        process.remove()
+
+
+@pytest.fixture(scope="session")
+def kafka_topics(kafka):
+    """Topics at Apache Kafka."""
+    return Topics(kafka.bootstrap)

@@ -1,0 +1,204 @@
+"""`format("strom")` in a real Spark: batches and streams, against what librdkafka reads."""
+
+import itertools
+
+import pytest
+
+from tests.spark.topics import Row
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from strom.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+NAMES = itertools.count()
+AWAIT_SECONDS = 120
+
+
+@pytest.fixture
+def topics(strom_topics):
+    return strom_topics
+
+
+def batch(spark, topics, **options):
+    return spark.read.format("strom").options(**named(topics, options)).load()
+
+
+def stream(spark, topics, **options):
+    return spark.readStream.format("strom").options(**named(topics, options)).load()
+
+
+def named(topics, options):
+    given = {name.replace("__", "."): str(value) for name, value in options.items()}
+    return {"kafka.bootstrap.servers": topics.bootstrap, **given}
+
+
+def rows(frame):
+    return sorted(
+        Row(
+            each.topic,
+            each.partition,
+            each.offset,
+            None if each.key is None else bytes(each.key),
+            None if each.value is None else bytes(each.value),
+            each.ms,
+            tuple((header.key, header.value) for header in each.headers or ())
+            if "headers" in each
+            else (),
+        )
+        for each in frame.selectExpr("*", "unix_millis(timestamp) as ms").collect()
+    )
+
+
+def fill(topics, partitions=3, count=300):
+    topic = topics.make(partitions)
+    values = [None if n % 5 == 0 else b"%d" % n for n in range(count)]
+    topics.fill(topic, values, partitions, [b"k", None], [None, [("h", b"1")]])
+    return topic
+
+
+class Query:
+    """A stream into a list, which may be started again from its checkpoint."""
+
+    def __init__(self, frame, checkpoint):
+        self.found = []
+        self.writer = frame.writeStream.foreachBatch(self._take).option(
+            "checkpointLocation", str(checkpoint)
+        )
+
+    def _take(self, frame, _number):
+        self.found += map(tuple, frame.select("topic", "partition", "offset").collect())
+
+    def run_to_the_end(self):
+        """Read what there is, and end; return the offsets that came."""
+        query = self.writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(AWAIT_SECONDS)
+        self.progress = query.recentProgress
+        return self.offsets()
+
+    def offsets(self):
+        return sorted(self.found)
+
+
+@pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
+def test_str_02_a_batch_is_what_every_client_reads(spark, request, at):
+    topics = request.getfixturevalue(at)
+    topic = fill(topics)
+    expected = topics.read(topic, 3)
+    frame = batch(spark, topics, subscribe=topic, includeHeaders="true")
+    assert to_arrow_schema(frame.schema, timezone="UTC") == SCHEMA_WITH_HEADERS
+    assert rows(frame) == expected
+    plain = batch(spark, topics, subscribe=topic, minPartitions=6)
+    assert to_arrow_schema(plain.schema, timezone="UTC") == SCHEMA
+    assert plain.rdd.getNumPartitions() == 6
+    assert rows(plain) == [row._replace(headers=()) for row in expected]
+
+
+def test_str_15_a_topic_in_sql(spark, topics):
+    topic = fill(topics)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW rides USING strom OPTIONS "
+        f"(`kafka.bootstrap.servers` '{topics.bootstrap}', subscribe '{topic}')"
+    )
+    found = spark.sql("SELECT count(*), count(value), max(offset) FROM rides").first()
+    assert tuple(found) == (300, 240, 99)
+    # A LIMIT leaves a read early; the worker's next task is none the worse.
+    assert spark.sql("SELECT * FROM rides LIMIT 3").count() == 3
+    assert spark.table("rides").count() == 300
+
+
+def test_an_empty_topic_has_no_rows(spark, topics):
+    topic = topics.make(2)
+    assert batch(spark, topics, subscribe=topic).count() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"subscribe": "t", "startingOffset": "earliest"}, "Did you mean 'startingOffsets'"),
+        ({"subscribe": "t", "kafka__sasl__mechanism": "PLAIN"}, "kafka.sasl.mechanism"),
+        ({"subscribe": "nowhere"}, "Topic nowhere does not exist"),
+        ({}, "what is to be read"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_read(spark, topics, options, words):
+    with pytest.raises(PySparkException) as caught:
+        batch(spark, topics, **options).count()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
+def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path):
+    topics = request.getfixturevalue(at)
+    topic = fill(topics)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "groupIdPrefix": "spark-tests"}
+    first = Query(stream(spark, topics, **options, maxOffsetsPerTrigger=120), tmp_path)
+    every = [(topic, row.partition, row.offset) for row in topics.read(topic, 3)]
+    assert first.run_to_the_end() == every
+    assert [each["numInputRows"] for each in first.progress if each["numInputRows"]] == [
+        120,
+        120,
+        60,
+    ]
+    topics.fill(topic, [b"new"] * 30, 3)
+    second = Query(stream(spark, topics, **options), tmp_path)
+    assert second.run_to_the_end() == [(topic, p, n) for p in range(3) for n in range(100, 110)]
+    assert _committed(topics, "spark-tests-") == {(topic, p): 110 for p in range(3)}
+
+
+def _committed(topics, prefix):
+    """Return what the one group with this prefix has committed for the newest topic."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    listed = topics.admin.list_consumer_groups().result().valid
+    found = {}
+    for group in listed:
+        if group.group_id.startswith(prefix):
+            asked = ConsumerGroupTopicPartitions(group.group_id)
+            answer = topics.admin.list_consumer_group_offsets([asked])[group.group_id].result()
+            found |= {(each.topic, each.partition): each.offset for each in answer.topic_partitions}
+    return found
+
+
+def test_new_partitions_and_topics_are_found_while_a_query_runs(spark, topics, tmp_path):
+    from confluent_kafka.admin import NewPartitions
+
+    first = topics.make(1, f"grow-{next(NAMES)}-{tmp_path.name}")
+    topics.fill(first, [b"a"] * 5)
+    frame = stream(spark, topics, subscribePattern=f"{first}.*", startingOffsets="earliest")
+    reading = Query(frame, tmp_path)
+    query = reading.writer.start()
+    try:
+        query.processAllAvailable()
+        assert len(reading.offsets()) == 5
+        topics.admin.create_partitions([NewPartitions(first, 2)])[first].result()
+        topics.fill(first, [b"b"] * 4, 2)
+        second = topics.make(1, f"{first}-more")
+        topics.fill(second, [b"c"] * 3)
+        query.processAllAvailable()
+        places = {(topic, number) for topic, number, _ in reading.offsets()}
+        assert places == {(first, 0), (first, 1), (second, 0)}
+        assert len(reading.offsets()) == 12
+    finally:
+        query.stop()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_topic_made_anew_is_never_passed_over_in_silence(spark, topics, tmp_path, fails):
+    topic = fill(topics, 1, 20)
+    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": fails}
+    assert len(Query(stream(spark, topics, **options), tmp_path).run_to_the_end()) == 20
+    topics.delete(topic)
+    topics.make(1, topic)
+    topics.fill(topic, [b"other"] * 30)
+    again = Query(stream(spark, topics, **options), tmp_path)
+    if fails:
+        with pytest.raises(PySparkException) as caught:
+            again.run_to_the_end()
+        assert "deleted and made anew" in str(caught.value)
+    else:
+        assert len(again.run_to_the_end()) == 30
