@@ -48,6 +48,8 @@ HASHES_MAX = 10_000
 RETRY_MS = 500
 #: How many logs are read at a time: their readers are the threads that serve everybody.
 LOADS_AT_ONCE = 2
+#: How many shards are told of a change of the metadata before others get their turn.
+TOLD_AT_ONCE = 10
 
 Reply = TypeVar("Reply")
 Arguments = ParamSpec("Arguments")
@@ -353,13 +355,17 @@ class Coordinators(Generic[M]):
             self._topic = topic
             self._take_up(topic)
         if delta is not None:
-            self._tell_shards(delta)
+            await self._tell_shards(delta)
 
-    def _tell_shards(self, delta: Delta) -> None:
+    async def _tell_shards(self, delta: Delta) -> None:
         if self.kind.on_metadata is None:
             return
         now_ms = self._around.host.now_ms()
-        for shard in self.shards():
+        for number, shard in enumerate(self.shards(), 1):
+            if number % TOLD_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if shard.is_closed:
+                continue
             try:
                 shard.decide_alone(self.kind.on_metadata, shard.machine, delta, now_ms)
             except KafkaError as error:

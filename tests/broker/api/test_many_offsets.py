@@ -10,7 +10,7 @@ import time
 import pytest
 
 from strom.broker.api import delete_groups, describe_groups, offset_fetch
-from strom.broker.coordination import Coordinators
+from strom.broker.coordination import TOLD_AT_ONCE, Coordinators, Shard
 from strom.broker.markers import MARKERS_AT_ONCE, Markers
 from strom.broker.turns import AT_ONCE
 from strom.groups.machine import GroupMachine
@@ -216,6 +216,13 @@ def test_markers_that_others_send_are_written_in_portions(raw, wide, counted):
     assert codes(told["topics"]) == [["none"] * MANY + [UNKNOWN]]
     assert len(written) == MANY + 1
     assert most(written) <= MARKERS_AT_ONCE
+
+
+def test_coordinators_are_told_of_a_change_a_few_in_one_turn(raw, name, group, counted):
+    told = counted(Shard, "decide_alone")
+    create(raw, name)
+    assert len(told) >= 2 * TOLD_AT_ONCE
+    assert most(told) <= TOLD_AT_ONCE
 
 
 def test_groups_are_listed_described_and_deleted_a_portion_in_one_turn(raw, topic, name, counted):
