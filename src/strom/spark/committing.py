@@ -1,7 +1,8 @@
 """The progress of a query as the offsets of a consumer group, so that every tool shows its lag.
 
 The group has no members, and nothing is read from it: where a query goes on is in its
-checkpoint. So a commit that fails costs nothing but a warning, and nobody waits long for one.
+checkpoint. So a commit that fails costs nothing but a warning, and nobody waits for one but for
+the last, which would be lost with the process.
 """
 
 import logging
@@ -15,8 +16,8 @@ from strom.spark.places import Place, Progress
 log = logging.getLogger("strom.spark")
 
 GROUP_PREFIX = "spark-strom-source"
-#: How long a micro-batch waits for its commit, which the next one would make up for.
-COMMIT_SECONDS_MAX = 1.0
+#: How long the last commit of a query is waited for.
+LAST_COMMIT_SECONDS_MAX = 5.0
 
 
 def group_of(options: ReadOptions, progress: Progress) -> str:
@@ -31,13 +32,16 @@ class Commits:
         self._options = options
         self._admin: Any = None
         self._under_way: Future[Any] | None = None
+        self._sent: Mapping[Place, int] = {}
 
-    def commit(self, progress: Progress) -> None:
-        """Commit the offsets, unless the commit before is still under way."""
-        self._look_at_answer(0)
-        if self._under_way is None and progress.offsets:
+    def commit(self, progress: Progress, *, is_last: bool) -> None:
+        """Commit the offsets, unless they are the same or the commit before is still under way."""
+        seconds = LAST_COMMIT_SECONDS_MAX if is_last else 0
+        self._look_at_answer(seconds)
+        if self._under_way is None and progress.query and progress.offsets != self._sent:
             self._under_way = self._send(group_of(self._options, progress), progress.offsets)
-            self._look_at_answer(COMMIT_SECONDS_MAX)
+            self._sent = progress.offsets
+            self._look_at_answer(seconds)
 
     def _send(self, group: str, offsets: Mapping[Place, int]) -> "Future[Any]":
         # Loaded here: a worker that only reads has no use for the client library.

@@ -123,8 +123,13 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._stops = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return where the next micro-batch ends."""
+        """Return where the next micro-batch ends.
+
+        It is asked for when the one before is done with, and that is when progress is committed:
+        Spark's own call for it comes with the next micro-batch, on a quiet topic never.
+        """
         before = Progress.read(start)
+        self._commits.commit(before, is_last=self._stops)
         if not (self._stops and self._seen):
             topics = self._planner.topics()
             self._seen = topics, self._planner.latest(topics, before.offsets)
@@ -161,10 +166,6 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         begin = starts(before, after, ids, earliest)
         tell_losses(before, after, ids, begin, self._planner.lose)
         return [InputPartition(task) for task in self._planner.tasks(begin, after.offsets, topics)]
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Take note that everything up to here is done with."""
-        self._commits.commit(Progress.read(end))
 
 
 def _ids(topics: "Topics") -> dict[str, Any]:
