@@ -223,6 +223,10 @@ class AnyClassicGroup(RuleBasedStateMachine):
         self.table.restart()
         self.terms = {}
         self.calls = [(client, call) for client, call in self.calls if not call.waits]
+        # A round that was under way is forgotten, and with it who took whose place in it.
+        if self.table.group is not None:
+            members = self.table.group.members
+            self.fenced = {each for each in self.fenced if each[0] not in members}
 
     def teardown(self):
         """In the end nobody says anything any more."""
