@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,12 +32,12 @@ def test_it_gives_way_as_a_process_and_as_a_session():
 
 
 def rests_of(monkeypatch, bytes_per_second, *pieces):
-    """How long it sleeps after each piece, of which each takes two seconds, and works one."""
+    """How long it rests after each piece, of which each takes two seconds, and works one."""
     clock, worked, rests = itertools.count(step=2), itertools.count(), []
     monkeypatch.setattr(cleaner_process, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(cleaner_process, "process_time", lambda: next(worked))
-    monkeypatch.setattr(cleaner_process, "sleep", rests.append)
+    monkeypatch.setattr(cleaner_process, "thread_time", lambda: next(worked))
     pace = Pace(bytes_per_second, None)
+    monkeypatch.setattr(pace.over, "wait", rests.append)
     for piece in pieces:
         pace(piece)
     return rests
@@ -48,3 +49,10 @@ def test_it_rests_as_long_as_it_works(monkeypatch):
 
 def test_it_rests_longer_where_the_limit_asks_for_it(monkeypatch):
     assert rests_of(monkeypatch, PACE_BYTES / 10, PACE_BYTES, 3 * PACE_BYTES) == [8, 28]
+
+
+def test_it_is_broken_off_while_it_rests():
+    pace = Pace(1, None)
+    threading.Timer(0.01, pace.over.set).start()
+    with pytest.raises(InterruptedError):
+        pace(PACE_BYTES)

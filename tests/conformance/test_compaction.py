@@ -172,7 +172,7 @@ def test_a_damaged_log_is_left_alone_and_counted(book):
 def test_a_topic_goes_and_comes_back_while_it_is_cleaned(book):
     """TOP-06: nothing of the old one gets into the new one, and a stop waits for no cleaner."""
     # So slow that it is seen at work, however the test is held up.
-    node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "100000"})
+    node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "400000"})
     node.create("preise", **TOPIC)
     assert send(node, "preise", [(b"k%d" % n, VALUE) for n in range(100)]) == []
     node.until(lambda: any(each.endswith(".cleaned") for each in node.files("preise-0")))

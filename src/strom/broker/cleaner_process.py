@@ -19,7 +19,8 @@ import pickle
 import struct
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from time import perf_counter, process_time, sleep
+from threading import Event
+from time import perf_counter, thread_time
 from typing import BinaryIO, NamedTuple
 
 from strom.broker.host import Host
@@ -64,8 +65,10 @@ class Pace:
     def __init__(self, bytes_per_second: float, parent: int | None) -> None:
         self._rate = bytes_per_second
         self._parent = parent
+        #: Set by another thread when nobody wants it any more.
+        self.over = Event()
         self._bytes = 0
-        self._since, self._worked = perf_counter(), process_time()
+        self._since, self._worked = perf_counter(), thread_time()
 
     def __call__(self, size_bytes: int) -> None:
         """Take note of so many bytes."""
@@ -76,16 +79,15 @@ class Pace:
             raise SystemExit
         ahead = self._bytes / max(self._rate, 1) - (perf_counter() - self._since)
         # Not of the time that it had to wait: others use the processor anyway then.
-        sleep(max(ahead, REST * (process_time() - self._worked)))
-        self._bytes, self._since, self._worked = 0, perf_counter(), process_time()
+        if self.over.wait(max(ahead, REST * (thread_time() - self._worked))):
+            raise InterruptedError("it was broken off")
+        self._bytes, self._since, self._worked = 0, perf_counter(), thread_time()
 
 
-def run_job(
-    disk: Disk, job: Job, bytes_per_second: float, parent: int | None
-) -> Iterator[Cleaned | Failed]:
+def run_job(disk: Disk, job: Job, pace: Pace) -> Iterator[Cleaned | Failed]:
     """Yield what becomes of the job."""
     try:
-        yield from clean(disk, job, Pace(bytes_per_second, parent))
+        yield from clean(disk, job, pace)
     except (*PERMANENT, OSError) as error:
         yield Failed(f"{type(error).__name__}: {error}", isinstance(error, PERMANENT))
 
@@ -96,6 +98,8 @@ class Cleaner:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._process: asyncio.subprocess.Process | None = None
+        #: Of the job that a thread is at, where there are no processes.
+        self._pace: Pace | None = None
 
     async def work(self, job: Job, bytes_per_second: float) -> AsyncGenerator[Cleaned, None]:
         """Yield each group, to be swapped before the next is asked for; then the end."""
@@ -112,7 +116,8 @@ class Cleaner:
     async def _ask_inline(
         self, job: Job, bytes_per_second: float
     ) -> AsyncGenerator[Cleaned | Failed, None]:
-        answers = run_job(self._host.disk, job, bytes_per_second, None)
+        self._pace = Pace(bytes_per_second, None)
+        answers = run_job(self._host.disk, job, self._pace)
         while (answer := await self._host.offload(lambda: next(answers, None))) is not None:
             yield answer
 
@@ -148,7 +153,9 @@ class Cleaner:
         return answer
 
     async def close(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, or the thread's job, whatever it is at."""
+        if self._pace is not None:
+            self._pace.over.set()
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -198,7 +205,7 @@ def main() -> None:
     while (question := read_frame(source)) is not None:
         assert isinstance(question, tuple)
         job, bytes_per_second = question
-        for answer in run_job(RealDisk(), job, bytes_per_second, parent):
+        for answer in run_job(RealDisk(), job, Pace(bytes_per_second, parent)):
             target.write(framed(answer))
             target.flush()
             is_last = isinstance(answer, Failed) or not answer.sources

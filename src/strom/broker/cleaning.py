@@ -5,8 +5,9 @@ cleaners takes the dirtiest that is due, has it cleaned elsewhere (`cleaner_proc
 segments on the loop, which is a row of renames; old files go after `file.delete.delay.ms`, and who
 reads from them reads on. How far each log is clean is noted in `cleaner-offset-checkpoint`.
 
-A log that was deleted, moved or cut meanwhile takes nothing of it. One that cannot be cleaned, as
-it is damaged, is left alone until the broker starts again, and counted.
+A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone is
+broken off. One that cannot be cleaned, as it is damaged, is left alone until the broker starts
+again, and counted.
 """
 
 import asyncio
@@ -46,8 +47,9 @@ class Cleaning:
         self._parts = parts
         self._stopping = False
         self._is_loaded = False
-        #: Being cleaned, or found in this round not to be cleanable now.
-        self._busy: set[Partition] = set()
+        #: Being cleaned: which log of it, and by whom.
+        self._busy: dict[Partition, tuple[Log, Cleaner]] = {}
+        #: Found in this round not to be cleanable now.
         self._passed: set[Partition] = set()
         #: What cannot be cleaned, with the log that this was found of.
         self._uncleanable: dict[Partition, Log] = {}
@@ -80,6 +82,12 @@ class Cleaning:
         self._stopping = True
         for cleaner in list(self._cleaners):
             await cleaner.close()
+
+    async def break_off(self) -> None:
+        """End the cleaning of logs that are gone: at a slow pace it could go on for hours."""
+        for partition, (its, cleaner) in list(self._busy.items()):
+            if not self._is_here(partition, its):
+                await cleaner.close()
 
     async def clean(self) -> None:
         """Clean what is due, and return when nothing is."""
@@ -121,11 +129,11 @@ class Cleaning:
         self._cleaners.add(cleaner)
         try:
             while (chosen := await self._choose()) is not None:
-                self._busy.add(chosen)
+                self._busy[chosen] = chosen.log, cleaner
                 try:
                     await self._clean(chosen, cleaner, threads)
                 finally:
-                    self._busy.discard(chosen)
+                    del self._busy[chosen]
         finally:
             self._cleaners.discard(cleaner)
             await cleaner.close()
@@ -178,7 +186,7 @@ class Cleaning:
                 self._passed.add(partition)
         except CleaningFailedError as error:
             self._passed.add(partition)
-            if self._stopping:
+            if self._stopping or not self._is_here(partition, its):
                 return
             log.warning("Cannot clean %s-%d: %s", partition.topic, partition.index, error)
             if error.is_permanent:
@@ -201,15 +209,16 @@ class Cleaning:
         before = sum(each.size_bytes for each in job.sources)
         async with contextlib.aclosing(cleaner.work(job, rate)) as groups:
             async for cleaned in groups:
-                if self._stopping or not parts.replicas.holds(partition):
-                    return False
-                if partition.log is not its:
+                if self._stopping or not self._is_here(partition, its):
                     return False
                 if not cleaned.sources:
                     return await self._note_clean(partition, cleaned, before)
                 if not await self._swap(its, cleaned):
                     return False
         return False
+
+    def _is_here(self, partition: Partition, its: Log) -> bool:
+        return self._parts.replicas.holds(partition) and partition.log is its
 
     def _look_again(self, partition: Partition) -> Cleanable:
         now_ms = self._parts.host.now_ms()

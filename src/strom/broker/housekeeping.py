@@ -55,6 +55,7 @@ class Housekeeping:
             ("log.flush.scheduler.interval.ms", first_ms, self.flush),
             ("producer.id.expiration.check.interval.ms", first_ms, self.expire_producers),
             ("log.cleaner.backoff.ms", 0, self._cleaning.clean),
+            ("log.cleaner.backoff.ms", 0, self._cleaning.break_off),
         ]
         self._cleaning.start()
         for name, delay_ms, chore in chores:
