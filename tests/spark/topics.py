@@ -31,7 +31,7 @@ class Topics:
         self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def make(self, partitions=1, name=None, **config):
-        name = name or f"t{os.getpid()}-{next(NAMES)}"
+        name = name or f"spark{os.getpid()}-{next(NAMES)}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
         new = NewTopic(name, partitions, 1, config=settings)
         self.admin.create_topics([new])[name].result()
