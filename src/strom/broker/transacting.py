@@ -62,6 +62,13 @@ def shard_of(transactional_id: str, context: Context) -> TransactionShard:
     return context.parts.transactions.shard_for(transactional_id)
 
 
+def known_code(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
+    """Return the code as clients of the version know it."""
+    if code is ErrorCode.PRODUCER_FENCED and version < knows_fenced_from:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
 async def with_producer_id(decide: Decide, context: Context) -> Given:
     """Have the coordinator decide, with a new producer id if it needs one."""
     found = await result_of(decide(None))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
-from strom.broker.transacting import BY_REQUEST, offsets_partition, shard_of
+from strom.broker.transacting import BY_REQUEST, known_code, offsets_partition, shard_of
 from strom.transactions.transaction import Producer
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -48,15 +48,8 @@ async def handle(
             now_ms=context.now_ms,
         )
     except KafkaError as error:
-        return response(known_code(error.code, context.version))
+        return response(known_code(error.code, context.version, KNOWS_FENCED_FROM))
     return response(ErrorCode.NONE)
-
-
-def known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """Return the code as clients of the version know it."""
-    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code
 
 
 def response(code: ErrorCode) -> answer.AddOffsetsToTxnResponse:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from strom.broker.transacting import BY_LEADER, BY_REQUEST, shard_of
+from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, shard_of
 from strom.broker.turns import answer_of, pieces
 from strom.transactions.transaction import Producer, TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -131,7 +131,7 @@ async def codes_of(transaction: asked.AddPartitionsToTxnTransaction, context: Co
     try:
         return await decide(transaction, places, context)
     except KafkaError as error:
-        return dict.fromkeys(places, known_code(error.code, context.version))
+        return dict.fromkeys(places, known_code(error.code, context.version, KNOWS_FENCED_FROM))
 
 
 def result(
@@ -185,10 +185,3 @@ async def decide(
         now_ms=context.now_ms,
     )
     return dict.fromkeys(places, ErrorCode.NONE)
-
-
-def known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """Return the code as clients of the version know it."""
-    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code

@@ -23,6 +23,7 @@ from strom.broker.transacting import (
     BY_REQUEST,
     Decide,
     Given,
+    known_code,
     result_of,
     shard_of,
     with_producer_id,
@@ -71,7 +72,7 @@ def handle(
     try:
         given = decide(None)
     except KafkaError as error:
-        return response(NOBODY, known_code(error.code, context.version))
+        return response(NOBODY, known_code(error.code, context.version, KNOWS_FENCED_FROM))
     if isinstance(given, Producer):
         return response(given, ErrorCode.NONE)
     return answer_later(given, decide, context)
@@ -86,16 +87,9 @@ async def answer_later(
         if found is NoProducer.NEEDS_ID:
             found = await with_producer_id(decide, context)
     except KafkaError as error:
-        return response(NOBODY, known_code(error.code, context.version))
+        return response(NOBODY, known_code(error.code, context.version, KNOWS_FENCED_FROM))
     assert isinstance(found, Producer)
     return response(found, ErrorCode.NONE)
-
-
-def known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """Return the code as clients of the version know it."""
-    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code
 
 
 def response(producer: Producer, code: ErrorCode) -> answer.EndTxnResponse:

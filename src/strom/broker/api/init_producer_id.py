@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
-from strom.broker.transacting import Given, shard_of, with_producer_id
+from strom.broker.transacting import Given, known_code, shard_of, with_producer_id
 from strom.records.batch import NO_PRODUCER_ID
 from strom.transactions.beginning import NoProducer
 from strom.transactions.transaction import NOBODY, Producer
@@ -55,7 +55,7 @@ async def handle(
         else:
             producer = await transactional(request, request.transactional_id, context)
     except KafkaError as error:
-        return response(NOBODY, known_code(error.code, context.version))
+        return response(NOBODY, known_code(error.code, context.version, KNOWS_FENCED_FROM))
     return response(producer, ErrorCode.NONE)
 
 
@@ -84,13 +84,6 @@ async def transactional(
     if isinstance(producer, NoProducer):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return producer
-
-
-def known_code(code: ErrorCode, version: int) -> ErrorCode:
-    """Return the code as clients of the version know it."""
-    if code is ErrorCode.PRODUCER_FENCED and version < KNOWS_FENCED_FROM:
-        return ErrorCode.INVALID_PRODUCER_EPOCH
-    return code
 
 
 def response(producer: Producer, code: ErrorCode) -> answer.InitProducerIdResponse:
