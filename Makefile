@@ -1,6 +1,6 @@
 # Every command sets up what it needs first; a second run finds it there.
 #
-#   make check   format, lint, types, layers and the pure tests: under a minute, before each commit
+#   make check   format, lint, types, layers and the pure tests, before each commit
 #   make test    everything, with real clients and Apache Kafka's own tools
 #   make demo    a broker, a stream of telemetry, and what one can do with it
 #   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
