@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: what is compiled.
 
-- CYTHON, by Cython: the walk over the records of a batch, and records as columns. Without it
-  `strom.records.walk` and `strom.records.columns` use those in Python.
+- CYTHON, by Cython: the walk over the records of a batch, records as columns, and columns as
+  records. Without it `strom.records.walk`, `columns` and `packing` use those in Python.
 - COMPILED, by mypyc: the modules that every request goes through, as they are. Without that the
   same files run as Python. An editable install leaves them alone: who changes a module wants to
   run what is in the file.
@@ -15,7 +15,7 @@ import sys
 from mypyc.build import mypycify
 from setuptools import Extension, setup
 
-CYTHON = ("_walk", "_columns")
+CYTHON = ("_walk", "_columns", "_packing")
 
 COMPILED = (
     "wire/primitives",

@@ -1,0 +1,2 @@
+from strom.records.plain_packing import Packer as Packer
+from strom.records.plain_packing import Spreader as Spreader
