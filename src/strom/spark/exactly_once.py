@@ -1,0 +1,226 @@
+"""Rows of a streaming write into a topic, each of them once for a reader of what is committed.
+
+Spark runs a micro-batch again when it does not know how it ended. So each task writes its rows and
+a marker in one transaction, and the marker says up to which batch this task's rows are out:
+
+1. Become the producer of this task: `<prefix>-<query id>-<task>`. That ends whatever an earlier
+   life left open, and whoever still writes in its name can no longer commit.
+2. Read the marker, the offset that the group of the same name has committed, and wait for one
+   that is being decided. If it is beyond this batch, the rows are out already: write nothing.
+3. Otherwise write the rows, commit batch + 1 as the marker, and end the transaction.
+
+The order of 1 and 2 matters: only after 1 can nobody change the marker any more. Rows and marker
+are one transaction, so a rerun finds both or neither.
+
+It holds as long as a batch that is run again brings the same rows to the same task. The query's id
+is the checkpoint's: a new checkpoint begins with markers of its own.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Set
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from strom.spark.asking import Coordinator, Role, ask_any, refuse
+from strom.spark.cluster import Cluster
+from strom.spark.failure import UnreachableError
+from strom.spark.options import Connection
+from strom.spark.places import Place
+from strom.spark.producing import ADVICE, Identity, Producer, WriteError
+from strom.spark.write_options import WriteOptions
+from strom.wire.errors import KafkaError
+from strom.wire.lazy import lazy
+
+if TYPE_CHECKING:
+    from kio.schema.add_offsets_to_txn.v3 import request as add_offsets
+    from kio.schema.add_partitions_to_txn.v3 import request as add_partitions
+    from kio.schema.end_txn.v3 import request as end_txn
+    from kio.schema.init_producer_id.v4 import request as init_producer_id
+    from kio.schema.offset_fetch.v8 import request as offset_fetch
+    from kio.schema.txn_offset_commit.v3 import request as offset_commit
+    from kio.static import primitive
+else:
+    init_producer_id = lazy("kio.schema.init_producer_id.v4.request")
+    add_partitions = lazy("kio.schema.add_partitions_to_txn.v3.request")
+    add_offsets = lazy("kio.schema.add_offsets_to_txn.v3.request")
+    offset_commit = lazy("kio.schema.txn_offset_commit.v3.request")
+    offset_fetch = lazy("kio.schema.offset_fetch.v8.request")
+    end_txn = lazy("kio.schema.end_txn.v3.request")
+    primitive = lazy("kio.static.primitive")
+
+#: Where the marker stands if the rows themselves say which topics they are for.
+OFFSETS_TOPIC = "__consumer_offsets"
+MARKER_PARTITION = 0
+
+Read = TypeVar("Read")
+
+_log = logging.getLogger(__name__)
+
+
+class TaskOfBatch(NamedTuple):
+    """Which task of which micro-batch of which query this is."""
+
+    query_id: str
+    batch_id: int
+    partition_id: int
+
+    def name(self, prefix: str) -> str:
+        """Return what the transactional id and the group of the marker are called."""
+        return f"{prefix}-{self.query_id}-{self.partition_id}"
+
+
+def new_identity(connection: Connection) -> Identity:
+    """Return a producer that nobody has been before, for rows outside of transactions."""
+    request = init_producer_id.InitProducerIdRequest(
+        transactional_id=None, transaction_timeout=_milliseconds(0)
+    )
+    return ask_any(connection, request, lambda answer: _read_identity(answer, None))
+
+
+class TaskTransaction:
+    """The transaction of one task: its rows, and the marker of its batch."""
+
+    def __init__(self, options: WriteOptions, task: TaskOfBatch) -> None:
+        self._options = options
+        self._task = task
+        self._name = task.name(options.id_prefix)
+        self._marker_topic = options.topic or OFFSETS_TOPIC
+        self._transactions = Coordinator(options.connection, Role.TRANSACTION, self._name)
+        self._groups = Coordinator(options.connection, Role.GROUP, self._name)
+        self._identity = self._become_the_producer()
+        self._places: set[Place] = set()
+        self.producer = Producer(Cluster(options.connection), options.delivery, self._identity)
+
+    def is_written(self) -> bool:
+        """Return whether the rows of this batch are out already."""
+        wanted = offset_fetch.OffsetFetchRequestTopics(
+            name=self._marker_topic, partition_indexes=(primitive.i32(MARKER_PARTITION),)
+        )
+        group = offset_fetch.OffsetFetchRequestGroup(group_id=self._name, topics=(wanted,))
+        request = offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=True)
+        return self._groups.ask(request, _read_marker) > self._task.batch_id
+
+    def count_partitions(self, topic: str) -> int:
+        """Return how many partitions the topic has."""
+        return self.producer.count_partitions(topic)
+
+    def expect(self, places: Set[Place]) -> None:
+        """Take the partitions into the transaction."""
+        # The coordinator may be at the other end of a connection with answers under way.
+        self.producer.flush()
+        self._add(places)
+
+    def send(self, place: Place, records: memoryview, count: int, *, now_ms: int) -> None:
+        """Send records as part of the transaction."""
+        self.producer.send(place, records, count, now_ms=now_ms)
+
+    def commit(self) -> None:
+        """Make rows and marker visible at once."""
+        self.producer.flush()
+        self._add_marker()
+        self._end(committed=True)
+
+    def abort(self) -> None:
+        """Take back what was written, if that is possible; if not, the next attempt does it."""
+        self.producer.close()
+        if not self._places:
+            return
+        try:
+            self._end(committed=False)
+        except (KafkaError, UnreachableError, WriteError) as error:
+            _log.info("transaction of %s was left to the next attempt: %s", self._name, error)
+
+    def _become_the_producer(self) -> Identity:
+        timeout_ms = self._options.transaction_timeout_ms
+        request = init_producer_id.InitProducerIdRequest(
+            transactional_id=self._name, transaction_timeout=_milliseconds(timeout_ms)
+        )
+        return self._ask_transactions(request, lambda answer: _read_identity(answer, self._name))
+
+    def _add(self, places: Set[Place]) -> None:
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for topic, partition in sorted(places):
+            by_topic[topic].append(primitive.i32(partition))
+        topics = tuple(
+            add_partitions.AddPartitionsToTxnTopic(name=topic, partitions=tuple(partitions))
+            for topic, partitions in by_topic.items()
+        )
+        who = {f"v3_and_below_{name}": value for name, value in self._who().items()}
+        request = add_partitions.AddPartitionsToTxnRequest(**who, v3_and_below_topics=topics)
+        self._ask_transactions(request, _read_added)
+        self._places |= places
+
+    def _add_marker(self) -> None:
+        self._ask_transactions(
+            add_offsets.AddOffsetsToTxnRequest(**self._who(), group_id=self._name), _read_code
+        )
+        marker = offset_commit.TxnOffsetCommitRequestPartition(
+            partition_index=primitive.i32(MARKER_PARTITION),
+            committed_offset=primitive.i64(self._task.batch_id + 1),
+            committed_metadata="",
+        )
+        topic = offset_commit.TxnOffsetCommitRequestTopic(
+            name=self._marker_topic, partitions=(marker,)
+        )
+        request = offset_commit.TxnOffsetCommitRequest(
+            **self._who(), group_id=self._name, topics=(topic,)
+        )
+        self._told(lambda: self._groups.ask(request, _read_marked))
+
+    def _end(self, *, committed: bool) -> None:
+        request = end_txn.EndTxnRequest(**self._who(), committed=committed)
+        self._ask_transactions(request, _read_code)
+
+    def _who(self) -> dict[str, Any]:
+        return {
+            "transactional_id": self._name,
+            "producer_id": primitive.i64(self._identity.id),
+            "producer_epoch": primitive.i16(self._identity.epoch),
+        }
+
+    def _ask_transactions(self, request: Any, read: Callable[[Any], Read]) -> Read:  # noqa: ANN401 - kio's
+        return self._told(lambda: self._transactions.ask(request, read))
+
+    def _told(self, ask: Callable[[], Read]) -> Read:
+        try:
+            return ask()
+        except KafkaError as error:
+            advice = ADVICE.get(error.code)
+            raise WriteError(
+                f"transaction of {self._name}: {error}" + (f" ({advice})" if advice else "")
+            ) from None
+
+
+def _milliseconds(number: int) -> timedelta:
+    return timedelta(milliseconds=number)
+
+
+def _read_identity(answer: Any, name: str | None) -> Identity:  # noqa: ANN401 - kio's
+    refuse(answer.error_code)
+    return Identity(int(answer.producer_id), int(answer.producer_epoch), name)
+
+
+def _read_code(answer: Any) -> None:  # noqa: ANN401 - kio's
+    refuse(answer.error_code)
+
+
+def _read_added(answer: Any) -> None:  # noqa: ANN401 - kio's
+    for topic in answer.results_by_topic_v3_and_below:
+        for each in topic.results_by_partition:
+            refuse(each.partition_error_code)
+
+
+def _read_marked(answer: Any) -> None:  # noqa: ANN401 - kio's
+    for topic in answer.topics:
+        for each in topic.partitions:
+            refuse(each.error_code)
+
+
+def _read_marker(answer: Any) -> int:  # noqa: ANN401 - kio's
+    (group,) = answer.groups
+    refuse(group.error_code)
+    (topic,) = group.topics
+    (found,) = topic.partitions
+    refuse(found.error_code)
+    return int(found.committed_offset)

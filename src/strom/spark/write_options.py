@@ -1,0 +1,280 @@
+"""The options of a write, as values, and every setting of a Kafka producer with what becomes of it.
+
+`WriteOptions.parse` takes the options as Spark hands them over and refuses what cannot be
+honoured, by name, before anything is asked of a broker. A setting is honoured, or has no meaning
+here and is told to have none, or is refused with the reason; a name that is in no table is refused
+with the nearest one that is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from strom.records.compression import CODEC_NAMES, Codec
+from strom.spark.failure import OptionError
+from strom.spark.options import Connection, parse_servers
+
+KAFKA = "kafka."
+
+#: Options of the sink itself; the last two are Strom's own.
+SINK_OPTIONS = ("topic", "exactlyOnce", "transactionalIdPrefix")
+
+#: What Spark itself is told about a write, and hands on.
+SPARK_OPTIONS = ("checkpointlocation", "queryname")
+
+#: Settings of a Kafka producer that mean the same here.
+PRODUCER_SETTINGS = (
+    "bootstrap.servers",
+    "batch.size",
+    "buffer.memory",
+    "client.id",
+    "compression.type",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.zstd.level",
+    "delivery.timeout.ms",
+    "max.block.ms",
+    "max.in.flight.requests.per.connection",
+    "metadata.max.age.ms",
+    "partitioner.ignore.keys",
+    "receive.buffer.bytes",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "security.protocol",
+    "send.buffer.bytes",
+    "transaction.timeout.ms",
+)
+
+_ALWAYS_SAFE = "rows are always written idempotently, and acknowledged by all in-sync replicas"
+_NO_LINGER = "a batch leaves when it is full, or when the task has no more rows"
+_NO_METRICS = "there is no Java client whose metrics could be reported"
+_ONE_BACKOFF = "kafka.retry.backoff.ms is what is waited before any new attempt"
+_CONNECTING = "kafka.request.timeout.ms also limits connecting"
+
+#: Settings of a Kafka producer that have nothing to act upon here: taken, with a warning.
+WITHOUT_EFFECT = {
+    "acks": _ALWAYS_SAFE,
+    "enable.idempotence": _ALWAYS_SAFE,
+    "retries": "kafka.delivery.timeout.ms limits how long a batch is sent again",
+    "linger.ms": _NO_LINGER,
+    "max.request.size": "a batch is as large as kafka.batch.size says, or one record",
+    "partitioner.adaptive.partitioning.enable": "rows without a key take the partitions in turn",
+    "partitioner.availability.timeout.ms": "rows without a key take the partitions in turn",
+    "metadata.max.idle.ms": "what is known of topics is forgotten with its Python worker",
+    "metadata.recovery.strategy": "the bootstrap servers are asked every time",
+    "metadata.recovery.rebootstrap.trigger.ms": "the bootstrap servers are asked every time",
+    "connections.max.idle.ms": "a connection is kept for as long as its Python worker lives",
+    "reconnect.backoff.ms": _ONE_BACKOFF,
+    "reconnect.backoff.max.ms": _ONE_BACKOFF,
+    "retry.backoff.max.ms": _ONE_BACKOFF,
+    "socket.connection.setup.timeout.ms": _CONNECTING,
+    "socket.connection.setup.timeout.max.ms": _CONNECTING,
+    "client.dns.lookup": "every address of a name is tried",
+    "enable.metrics.push": _NO_METRICS,
+    "metric.reporters": _NO_METRICS,
+    "metrics.num.samples": _NO_METRICS,
+    "metrics.recording.level": _NO_METRICS,
+    "metrics.sample.window.ms": _NO_METRICS,
+}
+
+_PLAIN_ONLY = "connections here are plain: name a PLAINTEXT listener of the cluster"
+
+#: What Spark's connector refuses too, or what cannot be had here.
+REFUSED_SETTINGS = {
+    "key.serializer": "keys are written as they are; make bytes of them with DataFrame functions",
+    "value.serializer": "values are written as they are; make bytes of them with DataFrame "
+    "functions",
+    "partitioner.class": "partitioners are Java; give the partition in the column 'partition'",
+    "interceptor.classes": "an interceptor could change what is written, and is Java",
+    "config.providers": "providers are Java classes; give the value itself",
+    "transactional.id": "every task has one of its own; see exactlyOnce and transactionalIdPrefix",
+    "transaction.two.phase.commit.enable": "a task's transaction ends with the task",
+}
+#: The same for whole families of settings.
+REFUSED_FAMILIES = {"ssl.": _PLAIN_ONLY, "sasl.": _PLAIN_ONLY, "security.providers": _PLAIN_ONLY}
+
+#: So much, uncompressed, goes into a batch: nearly what a broker takes by default.
+BATCH_BYTES = 900_000
+IN_FLIGHT_MAX = 5
+#: Long enough for a task that writes what has piled up.
+TRANSACTION_TIMEOUT_MS = 5 * 60 * 1000
+DEFAULT_PREFIX = "strom"
+
+_TRUTH = {"true": True, "false": False}
+_CODECS = {name: codec for codec, name in CODEC_NAMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a producer makes batches of rows, and how long it tries to be rid of them."""
+
+    batch_bytes: int = BATCH_BYTES
+    buffer_bytes: int = 32 * 1024 * 1024
+    codec: Codec = Codec.NONE
+    codec_level: int | None = None
+    in_flight_max: int = IN_FLIGHT_MAX
+    timeout_ms: int = 120_000
+    metadata_age_ms: int = 5 * 60 * 1000
+    ignores_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """All that a write is told."""
+
+    connection: Connection
+    delivery: Delivery = Delivery()
+    #: None: each row says it.
+    topic: str | None = None
+    exactly_once: bool = False
+    id_prefix: str = DEFAULT_PREFIX
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    #: What was set and has no effect, with the reason, to be told once.
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(
+        cls,
+        options: Mapping[str, str],
+        *,
+        streaming: bool,
+        others: frozenset[str] = frozenset(),
+    ) -> "WriteOptions":
+        """Read the options; what cannot be honoured is refused by its name.
+
+        `others` are names that somebody else honours, in lower case: a table that is written and
+        read has the options of both.
+        """
+        given = {name.lower(): value.strip() for name, value in options.items()}
+        warnings = [
+            f"Option '{name}' has no effect: {why}."
+            for name in given
+            if (why := _check(name, others)) is not None
+        ]
+        return _Given(given).write_options(streaming, tuple(warnings))
+
+
+class _Given:
+    """The options that were given, with the words to say what is wrong with one."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+
+    def write_options(self, streaming: bool, warnings: tuple[str, ...]) -> WriteOptions:
+        exactly_once = self._truth("exactlyOnce", streaming)
+        if exactly_once and not streaming:
+            raise OptionError(
+                "Option 'exactlyOnce' is for streaming writes: a batch write that is run again "
+                "writes again."
+            )
+        return WriteOptions(
+            connection=self._connection(),
+            delivery=self._delivery(),
+            topic=self._options.get("topic") or None,
+            exactly_once=exactly_once,
+            id_prefix=self._options.get("transactionalidprefix") or DEFAULT_PREFIX,
+            transaction_timeout_ms=self._number(
+                "kafka.transaction.timeout.ms", TRANSACTION_TIMEOUT_MS, least=1
+            ),
+            warnings=warnings,
+        )
+
+    def _connection(self) -> Connection:
+        servers = self._options.get("kafka.bootstrap.servers")
+        if not servers:
+            raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
+        protocol = self._options.get("kafka.security.protocol", "PLAINTEXT").upper()
+        if protocol != "PLAINTEXT":
+            raise OptionError(
+                f"Option 'kafka.security.protocol' = '{protocol}' is not supported: {_PLAIN_ONLY}."
+            )
+        return Connection(
+            bootstrap=parse_servers(servers),
+            client_id=self._options.get("kafka.client.id") or "strom-spark",
+            receive_buffer_bytes=self._number("kafka.receive.buffer.bytes", -1, least=-1),
+            send_buffer_bytes=self._number("kafka.send.buffer.bytes", -1, least=-1),
+            request_timeout_ms=self._number("kafka.request.timeout.ms", 30_000, least=1),
+            patience_ms=self._number("kafka.max.block.ms", 60_000, least=1),
+            retry_backoff_ms=self._number("kafka.retry.backoff.ms", 100),
+        )
+
+    def _delivery(self) -> Delivery:
+        codec = self._codec()
+        level = None
+        if codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+            name = f"kafka.compression.{CODEC_NAMES[codec]}.level"
+            level = self._number(name, 0, least=-(2**31)) if name in self._options else None
+        in_flight = self._number(
+            "kafka.max.in.flight.requests.per.connection", IN_FLIGHT_MAX, least=1
+        )
+        return Delivery(
+            batch_bytes=self._number("kafka.batch.size", BATCH_BYTES),
+            buffer_bytes=self._number("kafka.buffer.memory", 32 * 1024 * 1024, least=1),
+            codec=codec,
+            codec_level=level,
+            # More than five, and a broker could not tell a batch that comes again.
+            in_flight_max=min(in_flight, IN_FLIGHT_MAX),
+            timeout_ms=self._number("kafka.delivery.timeout.ms", 120_000, least=1),
+            metadata_age_ms=self._number("kafka.metadata.max.age.ms", 5 * 60 * 1000),
+            ignores_keys=self._truth("kafka.partitioner.ignore.keys", False),
+        )
+
+    def _codec(self) -> Codec:
+        name = self._options.get("kafka.compression.type", "none").lower()
+        if name not in _CODECS:
+            known = ", ".join(_CODECS)
+            raise OptionError(f"Option 'kafka.compression.type' is one of {known}, not '{name}'.")
+        return _CODECS[name]
+
+    def _truth(self, name: str, default: bool) -> bool:
+        value = self._options.get(name.lower())
+        if value is None:
+            return default
+        if value.lower() not in _TRUTH:
+            raise OptionError(f"Option '{name}' is true or false, not '{value}'.")
+        return _TRUTH[value.lower()]
+
+    def _number(self, name: str, default: int, *, least: int = 0) -> int:
+        value = self._options.get(name)
+        if value is None:
+            return default
+        try:
+            found = int(value)
+        except ValueError:
+            raise OptionError(f"Option '{name}' is a whole number, not '{value}'.") from None
+        if found < least:
+            raise OptionError(f"Option '{name}' is at least {least}, not {found}.")
+        return found
+
+
+def _check(name: str, others: frozenset[str]) -> str | None:
+    """Refuse an option that writing cannot honour; return why one that it takes has no effect."""
+    own = {each.lower(): each for each in SINK_OPTIONS}
+    if name in own or name in others or name in SPARK_OPTIONS:
+        return None
+    if name.startswith(KAFKA):
+        return _check_setting(name.removeprefix(KAFKA))
+    settings = {f"{KAFKA}{each}": f"{KAFKA}{each}" for each in PRODUCER_SETTINGS}
+    raise OptionError(f"Unknown option '{name}'.{_nearest(name, own | settings)}")
+
+
+def _check_setting(setting: str) -> str | None:
+    if setting in PRODUCER_SETTINGS:
+        return None
+    if setting in WITHOUT_EFFECT:
+        return WITHOUT_EFFECT[setting]
+    reason = REFUSED_SETTINGS.get(setting)
+    for family, why in REFUSED_FAMILIES.items():
+        if setting.startswith(family):
+            reason = why
+    if reason is not None:
+        raise OptionError(f"Option '{KAFKA}{setting}' is not supported: {reason}.")
+    known = {
+        each: f"{KAFKA}{each}" for each in (*PRODUCER_SETTINGS, *WITHOUT_EFFECT, *REFUSED_SETTINGS)
+    }
+    raise OptionError(f"Unknown Kafka setting '{KAFKA}{setting}'.{_nearest(setting, known)}")
+
+
+def _nearest(name: str, known: Mapping[str, str]) -> str:
+    found = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f" Did you mean '{known[found[0]]}'?" if found else ""

@@ -1,0 +1,163 @@
+"""Spark writes rows to topics, and every Kafka client reads them there."""
+
+import pytest
+
+from strom.records.plain_packing import murmur2
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from pyspark.errors import PySparkException
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+AWAIT_SECONDS = 120
+PARTITIONS = 3
+
+
+class Written:
+    """Topics of a test, and what another client reads of them."""
+
+    def __init__(self, topics):
+        self._topics = topics
+        self.bootstrap = topics.bootstrap
+
+    def new(self):
+        return self._topics.make(PARTITIONS)
+
+    def records(self, topic):
+        """What is committed, partition by partition."""
+        return self._topics.read(topic, PARTITIONS)
+
+    def values(self, topic):
+        return sorted(each.value for each in self.records(topic))
+
+
+@pytest.fixture
+def topics(strom_topics):
+    return Written(strom_topics)
+
+
+def write(rows, topics, topic=None, /, **options):
+    writing = rows.write.format("strom").mode("append").options(**options)
+    if topic is not None:
+        writing = writing.option("topic", topic)
+    writing.option("kafka.bootstrap.servers", topics.bootstrap).save()
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_rows_are_read_by_another_client_where_it_looks_for_them(spark, topics, codec):
+    """PRO-05, PRO-13, MSG-12."""
+    topic = topics.new()
+    rows = spark.range(5000).selectExpr(
+        "cast(id % 50 as string) as key",
+        "if(id % 7 = 0, null, cast(id as string)) as value",
+        "array(named_struct('key', 'of', 'value', cast(cast(id as string) as binary))) as headers",
+    )
+    write(rows, topics, topic, **{"kafka.compression.type": codec})
+    found = topics.records(topic)
+    for each in found:
+        assert each.partition == (murmur2(each.key) & 0x7FFFFFFF) % PARTITIONS
+        ((name, number),) = each.headers
+        assert name == "of"
+        assert each.value == (None if int(number) % 7 == 0 else number)
+        assert each.key == b"%d" % (int(number) % 50)
+    numbers = [int(each.headers[0][1]) for each in found]
+    assert sorted(numbers) == list(range(5000))
+
+
+def test_rows_without_a_key_stay_together(spark, topics):
+    """PRO-07."""
+    topic = topics.new()
+    write(spark.range(0, 200, 1, 1).selectExpr("cast(id as string) as value"), topics, topic)
+    found = topics.records(topic)
+    assert [each.value for each in found] == [b"%d" % at for at in range(200)]
+    assert len({each.partition for each in found}) == 1
+
+
+def test_rows_say_their_topic_and_partition(spark, topics):
+    """PRO-08, PRO-22: one stream of rows into several topics."""
+    first, second = topics.new(), topics.new()
+    rows = spark.range(100).selectExpr(
+        "cast(id as string) as value",
+        f"if(id % 2 = 0, '{first}', '{second}') as topic",
+        "cast(id % 3 as int) as partition",
+    )
+    write(rows, topics)
+    for topic, odd in ((first, 0), (second, 1)):
+        found = topics.records(topic)
+        assert sorted(int(each.value) for each in found) == list(range(odd, 100, 2))
+        assert all(int(each.value) % 3 == each.partition for each in found)
+
+
+def test_what_was_read_is_inserted_as_it_is(spark, topics):
+    """STR-16: copying a topic is one statement."""
+    source, target = topics.new(), topics.new()
+    write(spark.range(100).selectExpr("cast(id as string) as value"), topics, source)
+    for name, topic in (("source", source), ("target", target)):
+        spark.sql(
+            f"CREATE OR REPLACE TEMPORARY VIEW {name} USING strom OPTIONS ("
+            f"`kafka.bootstrap.servers` '{topics.bootstrap}', subscribe '{topic}', topic '{topic}')"
+        )
+    spark.sql("INSERT INTO target SELECT * FROM source")
+    assert topics.values(target) == topics.values(source)
+    assert spark.table("target").count() == 100
+
+
+def copy(spark, topics, source, target, checkpoint, **options):
+    """Copy a topic as far as it goes now."""
+    rows = (
+        spark.readStream.format("strom")
+        .option("kafka.bootstrap.servers", topics.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", 150)
+        .load()
+    )
+    query = (
+        rows.select("key", "value")
+        .writeStream.format("strom")
+        .option("kafka.bootstrap.servers", topics.bootstrap)
+        .option("topic", target)
+        .option("checkpointLocation", str(checkpoint))
+        .options(**options)
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(AWAIT_SECONDS)
+
+
+@pytest.mark.parametrize("exactly_once", ["true", "false"])
+def test_a_stream_goes_on_where_it_was(spark, topics, tmp_path, exactly_once):
+    """STR-02, STR-13, STR-20."""
+    source, target = topics.new(), topics.new()
+    for first in (0, 400):
+        rows = spark.range(first, first + 400).selectExpr("cast(id as string) as value")
+        write(rows, topics, source)
+        copy(spark, topics, source, target, tmp_path, exactlyOnce=exactly_once)
+        assert topics.values(target) == topics.values(source)
+
+
+def test_a_batch_whose_end_was_forgotten_is_not_written_again(spark, topics, tmp_path):
+    """STR-13: Spark runs the last batch again when it does not know that it ended."""
+    source, target = topics.new(), topics.new()
+    write(spark.range(400).selectExpr("cast(id as string) as value"), topics, source)
+    copy(spark, topics, source, target, tmp_path)
+    newest = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    copy(spark, topics, source, target, tmp_path)
+    assert topics.values(target) == topics.values(source)
+    copy(spark, topics, source, target, tmp_path / "another")
+    assert topics.values(target) == sorted(topics.values(source) * 2)
+
+
+def test_what_cannot_be_written_is_told(spark, topics):
+    rows = spark.range(3).selectExpr("cast(id as string) as value")
+    for option, said in (
+        ({"topics": "x"}, "Did you mean 'topic'"),
+        ({"topic": "nowhere"}, "There is no topic 'nowhere'"),
+        ({}, "Give the option 'topic'"),
+        ({"topic": "x", "kafka.compression.type": "rar"}, "one of none, gzip"),
+    ):
+        with pytest.raises(PySparkException, match=said):
+            write(rows, topics, **option)
