@@ -12,6 +12,7 @@ from strom.cli import (
     group,
     log,
     perf,
+    pipeline,
     produce,
     storage,
     topic,
@@ -59,6 +60,7 @@ app.add_typer(group.app, name="group")
 app.add_typer(transaction.app, name="transaction")
 app.add_typer(config.app, name="config")
 app.add_typer(log.app, name="log")
+app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(perf.app, name="perf")
 app.add_typer(storage.app, name="storage")
 

@@ -1,0 +1,313 @@
+"""`strom pipeline`: check, draw and run pipelines; see how they are, and stop them.
+
+Spark is loaded by `run` alone: the other commands read the pipeline's file, or what a run has left
+in its directory.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from strom.cli.failure import USED_WRONGLY, Failure
+from strom.cli.options import examples, noun, taking
+from strom.cli.output import print_json, print_table
+from strom.cli.pipeline_screen import STATUS_COLUMNS, screen_for, status_rows
+from strom.cli.signals import stoppable
+from strom.pipelines.declaration import Pipeline
+from strom.pipelines.directory import Directory, directories
+from strom.pipelines.failure import DeclarationError, PipelineError
+from strom.pipelines.graph import Findings, Graph, check, kind_of, nearest
+from strom.pipelines.loading import load
+from strom.pipelines.picture_svg import draw_svg
+from strom.pipelines.picture_text import detail, draw_text
+from strom.pipelines.status import AT_WORK, Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+app = noun("Check, draw and run pipelines on Spark; see how they are, and stop them.")
+
+DEFAULT_HOME = "strom-pipelines"
+LOOK_SECONDS = 0.2
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", show_default=False, help="The pipeline, in Python.")
+]
+Name = Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions:
+    """Options of a command that reports something."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeOptions(JsonOptions):
+    """Where pipelines keep what they need to go on."""
+
+    home: Annotated[
+        Path,
+        typer.Option(
+            "--dir",
+            "-d",
+            envvar="STROM_PIPELINES",
+            metavar="DIR",
+            help="Directory of checkpoints and status, one below it for each pipeline.",
+        ),
+    ] = Path(DEFAULT_HOME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(HomeOptions):
+    """How to run a pipeline."""
+
+    file: File
+    once: Annotated[
+        bool, typer.Option("--once", help="Read what is there, then end. Default: go on.")
+    ] = False
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            "-b",
+            envvar="STROM_BOOTSTRAP",
+            metavar="HOST:PORT,…",
+            help="Any broker of the cluster; goes before what the file says.",
+        ),
+    ] = None
+    reset: Annotated[
+        list[str],
+        typer.Option(
+            "--reset",
+            metavar="SINK",
+            help="Forget how far this sink is, and begin it anew; may be repeated.",
+        ),
+    ] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileOptions(JsonOptions):
+    """Which pipeline."""
+
+    file: File
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions(FileOptions):
+    """How to draw a pipeline."""
+
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Write a picture to this file.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusOptions(HomeOptions):
+    """Which pipeline to look at."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopOptions(StatusOptions):
+    """How long to wait for a pipeline to stop."""
+
+    timeout: Annotated[
+        int, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait for it.")
+    ] = 60
+
+
+@app.command(
+    epilog=examples(
+        "strom pipeline run rides.py --once",
+        "strom pipeline run rides.py -b broker:9092 --dir /var/lib/pipelines",
+        "strom pipeline run rides.py --reset long-rides",
+    )
+)
+@taking(RunOptions)
+def run(options: RunOptions) -> None:
+    """Run a pipeline, until it is stopped or, with --once, has read what is there."""
+    with told():
+        pipeline = load(options.file)
+        if options.bootstrap_server is not None:
+            settings = replace(pipeline.settings, bootstrap=options.bootstrap_server)
+            pipeline.settings = settings
+        Graph.of(pipeline)
+        directory = Directory(options.home, pipeline.name)
+        spark = open_spark(pipeline, directory)
+        try:
+            follow(options, pipeline, directory, spark)
+        finally:
+            spark.stop()
+
+
+def follow(
+    options: RunOptions, pipeline: Pipeline, directory: Directory, spark: "SparkSession"
+) -> None:
+    """Run a pipeline on a session, and show how far it is."""
+    from strom.pipelines.running import Run
+
+    once = options.once
+    at_work = Run(pipeline, directory, spark, file=str(options.file.resolve()), once=once)
+    # Spark takes Ctrl+C for itself when a session begins; from here on it is ours.
+    with stoppable() as stop, screen_for(json=options.json) as show:
+        at_work.run(stopping=lambda: bool(stop), show=show, resets=options.reset)
+
+
+def open_spark(pipeline: Pipeline, directory: Directory) -> "SparkSession":
+    """Return a session for a pipeline; what Spark has to say goes to a file beside its state."""
+    try:
+        from strom.pipelines.session import open_session_for
+    except ImportError as error:
+        raise Failure(f"pipelines run on Spark: pip install 'strom[spark]' ({error})") from None
+    return open_session_for(pipeline, directory.path)
+
+
+@app.command(
+    epilog=examples("strom pipeline validate rides.py", "strom pipeline validate rides.py --json")
+)
+@taking(FileOptions)
+def validate(options: FileOptions) -> None:
+    """Check a pipeline without Spark: names, inputs, circles, options, what nobody reads."""
+    with told():
+        pipeline = load(options.file)
+    found = check(pipeline)
+    if options.json:
+        print_json({"pipeline": pipeline.name, **found._asdict()})
+    else:
+        print_findings(pipeline, found)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def print_findings(pipeline: Pipeline, found: Findings) -> None:
+    """Print what a check found, a line each."""
+    for problem in found.problems:
+        print(f"error: {problem}")
+    for warning in found.warnings:
+        print(f"warning: {warning}")
+    if not found.problems:
+        kinds = [kind_of(node) for node in pipeline.nodes]
+        counts = [f"{kinds.count(kind)} {kind}(s)" for kind in ("source", "step", "sink")]
+        print(f"{pipeline.name} is all right: {', '.join(counts)}")
+
+
+@app.command(
+    epilog=examples(
+        "strom pipeline graph rides.py", "strom pipeline graph rides.py --svg rides.svg"
+    )
+)
+@taking(GraphOptions)
+def graph(options: GraphOptions) -> None:
+    """Show what comes from what in a pipeline, as text, SVG or JSON."""
+    with told():
+        pipeline = load(options.file)
+        found = Graph.of(pipeline)
+    if options.svg is not None:
+        try:
+            options.svg.write_text(draw_svg(found, pipeline.name))
+        except OSError as error:
+            raise Failure(f"{options.svg} cannot be written: {error.strerror}") from None
+    if options.json:
+        nodes = [
+            {
+                "name": node.name,
+                "kind": kind_of(node),
+                "inputs": list(node.inputs),
+                "detail": detail(node),
+            }
+            for node in found.nodes
+        ]
+        print_json({"pipeline": pipeline.name, "nodes": nodes})
+    elif options.svg is None:
+        print(draw_text(found))
+
+
+@app.command("list", epilog=examples("strom pipeline list", "strom pipeline list --json"))
+@taking(HomeOptions)
+def list_pipelines(options: HomeOptions) -> None:
+    """List the pipelines that have run here, and how they are."""
+    with told():
+        found = [each.status() for each in directories(options.home)]
+    known = [status for status in found if status is not None]
+    if options.json:
+        print_json([asdict(status) for status in known])
+        return
+    rows = [
+        (
+            each.pipeline,
+            each.state,
+            len(each.sinks),
+            sum(sink.rows for sink in each.sinks),
+            each.file,
+        )
+        for each in known
+    ]
+    print_table(("Pipeline", "State", "Sinks#", "Rows#", "File"), rows)
+
+
+@app.command(epilog=examples("strom pipeline status rides", "strom pipeline status rides --json"))
+@taking(StatusOptions)
+def status(options: StatusOptions) -> None:
+    """Show how far each sink of a pipeline is."""
+    found = status_of(options)
+    if options.json:
+        print_json(asdict(found))
+        return
+    print(f"{found.pipeline}  {found.state}" + (f"  {found.error}" if found.error else ""))
+    print_table(STATUS_COLUMNS, status_rows(found))
+
+
+@app.command(epilog=examples("strom pipeline stop rides", "strom pipeline stop rides --timeout 5"))
+@taking(StopOptions)
+def stop(options: StopOptions) -> None:
+    """Stop a pipeline that runs: each sink ends the micro-batch that it is in."""
+    found = status_of(options)
+    if found.state not in AT_WORK:
+        raise Failure(f"pipeline '{options.name}' does not run; state: {found.state}")
+    directory = Directory(options.home, options.name)
+    directory.ask_to_stop()
+    deadline = time.perf_counter() + options.timeout
+    while directory.is_held():
+        if time.perf_counter() > deadline:
+            raise Failure(
+                f"pipeline '{options.name}' (process {found.pid}) has not stopped within "
+                f"{options.timeout} s; it still has the request"
+            )
+        time.sleep(LOOK_SECONDS)
+    found = status_of(options)
+    if options.json:
+        print_json(asdict(found))
+    else:
+        print(f"{found.pipeline}  {found.state}")
+
+
+def status_of(options: StatusOptions) -> Status:
+    """Return how a pipeline is, or say which there are."""
+    with told():
+        found = Directory(options.home, options.name).status()
+    if found is None:
+        names = [each.pipeline for each in directories(options.home)]
+        raise Failure(
+            f"no pipeline '{options.name}' has run in {options.home} (--dir): "
+            + nearest(options.name, names)
+        )
+    return found
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tell what is wrong with a pipeline as a command's failure."""
+    try:
+        yield
+    except DeclarationError as error:
+        raise Failure("; ".join(error.problems), USED_WRONGLY) from None
+    except PipelineError as error:
+        raise Failure(str(error)) from None

@@ -1,0 +1,169 @@
+"""A checked graph as Spark's DataFrames: the rows of one sink, from its sources on.
+
+Every sink is a query of its own, with its own frames: the group that shows its lag is an option of
+its sources. What fails on the way is a StepError with the name of the source, step or sink.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody does
+
+from strom.pipelines.declaration import FRAME, TABLE, Node, Sink, Source, Step
+from strom.pipelines.explaining import explain
+from strom.pipelines.failure import StepError
+from strom.pipelines.graph import SERVERS, Graph, nearest
+
+FORMAT = "strom"
+GROUP = "kafka.group.id"
+#: The column in which `from_json` leaves what it could not read.
+UNREAD = "_unread"
+
+
+def group_of(pipeline: str, sink: str) -> str:
+    """Return the consumer group that shows a sink's lag."""
+    return f"{pipeline}.{sink}"
+
+
+class Frames:
+    """Builds the frames of sinks."""
+
+    def __init__(self, spark: SparkSession, graph: Graph, pipeline: str, servers: str) -> None:
+        self._spark = spark
+        self._graph = graph
+        self._pipeline = pipeline
+        self._servers = servers
+
+    def of(self, sink: Sink) -> DataFrame:
+        """Return the rows that go into a sink."""
+        frames: dict[str, DataFrame] = {}
+        for node in self._graph.above(sink.name):
+            with named(node.name):
+                frames[node.name] = self._build(node, sink, frames)
+        return frames[sink.name]
+
+    def _build(self, node: Node, sink: Sink, frames: Mapping[str, DataFrame]) -> DataFrame:
+        match node:
+            case Source():
+                return self._source(node, sink)
+            case Step():
+                return self._step(node, frames)
+            case Sink():
+                return _rows(node, frames[node.of])
+
+    def _source(self, source: Source, sink: Sink) -> DataFrame:
+        if source.kind == FRAME:
+            assert source.load is not None
+            return _checked(source.load(self._spark))
+        options = {SERVERS: self._servers, **source.options}
+        if source.kind == TABLE:
+            return _columns(
+                source, newest(self._spark.read.format(FORMAT).options(**options).load())
+            )
+        options.setdefault(GROUP, group_of(self._pipeline, sink.name))
+        return _columns(source, self._spark.readStream.format(FORMAT).options(**options).load())
+
+    def _step(self, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
+        inputs: dict[str, Any] = {name: frames[name] for name in step.inputs}
+        if isinstance(step.transform, str):
+            return self._spark.sql(step.transform, **inputs)
+        return _checked(step.transform(**inputs))
+
+
+def newest(records: DataFrame) -> DataFrame:
+    """Return the newest record of each key, without keys whose newest value is null."""
+    order = F.struct("partition", "offset")
+    columns = [F.max_by(F.struct("*"), order).alias("record")]
+    found = records.where("key IS NOT NULL").groupBy("key").agg(*columns)
+    return found.select("record.*").where("value IS NOT NULL")
+
+
+def _columns(source: Source, records: DataFrame) -> DataFrame:
+    """Return the JSON of the values as columns, beside key, time and place of the record."""
+    if source.json is None:
+        return records
+    text = F.col("value").cast("string")
+    schema = f"{source.json}, {UNREAD} string"
+    parsed = F.from_json(text, schema, {"columnNameOfCorruptRecord": UNREAD})
+    placed = records.select(
+        F.col("key").cast("string").alias("key"),
+        F.col("timestamp").alias("time"),
+        "topic",
+        "partition",
+        "offset",
+        parsed.alias("read"),
+    )
+    unread = F.col(f"read.{UNREAD}")
+    match source.bad:
+        case "skip":
+            return placed.where(unread.isNull()).select("*", "read.*").drop("read", UNREAD)
+        case "keep":
+            kept = placed.select("*", "read.*").drop("read")
+            return kept.withColumnRenamed(UNREAD, "bad")
+        case _:
+            return _or_fail(source, placed)
+
+
+def _or_fail(source: Source, placed: DataFrame) -> DataFrame:
+    """Return the columns; a record that could not be read ends the query and is named."""
+    place = F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    told = F.concat(
+        F.lit(f"source '{source.name}': the record at offset "),
+        F.col("offset").cast("string"),
+        F.lit(" of "),
+        place,
+        F.lit(f" is no JSON of ({source.json}): "),
+        F.substring(f"read.{UNREAD}", 1, 200),
+    )
+    checked = F.when(F.col(f"read.{UNREAD}").isNull(), F.col("read")).otherwise(F.raise_error(told))
+    return placed.withColumn("read", checked).select("*", "read.*").drop("read", UNREAD)
+
+
+def _rows(sink: Sink, rows: DataFrame) -> DataFrame:
+    """Return rows as the sink takes them."""
+    if not rows.isStreaming:
+        raise StepError(
+            sink.name,
+            f"'{sink.of}' is no stream, so there is nothing to follow: at least one source on the "
+            "way must be a topic",
+        )
+    if sink.key is None:
+        return rows
+    if sink.key not in rows.columns:
+        raise StepError(
+            sink.name,
+            f"key = '{sink.key}' is no column of '{sink.of}': {nearest(sink.key, rows.columns)}",
+        )
+    return rows.select(
+        F.col(sink.key).cast("string").alias("key"), F.to_json(F.struct("*")).alias("value")
+    )
+
+
+def _checked(found: object) -> DataFrame:
+    if not hasattr(found, "writeStream"):
+        raise TypeError(
+            f"it returned {type(found).__name__}, not a DataFrame: is a return missing?"
+        )
+    return found  # type: ignore[return-value]
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Tell what goes wrong in the block with the name of a source, step or sink."""
+    try:
+        yield
+    except StepError:
+        raise
+    except PySparkException as error:
+        raise StepError(name, explain(str(error))) from error
+    except Exception as error:  # whatever a step's author did
+        raise StepError(name, f"{type(error).__name__}: {error}") from error
+
+
+def plan_of(rows: DataFrame) -> str:
+    """Return Spark's analysed plan of the rows."""
+    plan: Any = rows._jdf  # the plan is not in the public interface
+    return str(plan.queryExecution().analyzed().toString())

@@ -1,0 +1,211 @@
+"""A declaration that has been checked: every name known, no circle, each node after its inputs.
+
+`check` returns all that is wrong, and all that is odd, in one go; `Graph.of` raises if anything is
+wrong. A Graph therefore stands for a pipeline that can be run as far as can be told without Spark.
+"""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from strom.pipelines.declaration import (
+    BAD_RECORDS,
+    FRAME,
+    MODES,
+    TOPIC,
+    Node,
+    Pipeline,
+    Sink,
+    Source,
+    Step,
+)
+from strom.pipelines.failure import DeclarationError
+from strom.spark.failure import OptionError
+from strom.spark.options import ReadOptions
+
+SERVERS = "kafka.bootstrap.servers"
+#: Stands for the cluster, which is known when the pipeline runs.
+ANY_SERVER = "127.0.0.1:9092"
+
+#: Names of sources and steps are parameters of functions; others become directories and groups.
+INPUT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+
+
+class Findings(NamedTuple):
+    """What a check found: what keeps the pipeline from running, and what is merely odd."""
+
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class Graph:
+    """The nodes of a pipeline in an order in which each comes after its inputs."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = tuple(nodes)
+        self._by_name = {node.name: node for node in nodes}
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> "Graph":
+        """Return the checked graph."""
+        problems = check(pipeline).problems
+        if problems:
+            raise DeclarationError(problems)
+        return cls(in_order(pipeline.nodes))
+
+    def __getitem__(self, name: str) -> Node:
+        return self._by_name[name]
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """Return the sinks, as they were declared."""
+        return tuple(node for node in self.nodes if isinstance(node, Sink))
+
+    def above(self, name: str) -> tuple[Node, ...]:
+        """Return all that a node is made from, itself last, each after its inputs."""
+        wanted = {name}
+        for node in reversed(self.nodes):
+            if node.name in wanted:
+                wanted.update(node.inputs)
+        return tuple(node for node in self.nodes if node.name in wanted)
+
+    def sources_of(self, name: str) -> tuple[Source, ...]:
+        """Return the sources that a node is made from."""
+        return tuple(node for node in self.above(name) if isinstance(node, Source))
+
+    def readers(self, name: str) -> tuple[Node, ...]:
+        """Return the nodes that read a node."""
+        return tuple(node for node in self.nodes if name in node.inputs)
+
+
+def in_order(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes, inputs first, otherwise as they were declared."""
+    sorter = TopologicalSorter({node.name: node.inputs for node in nodes})
+    by_name = {node.name: node for node in nodes}
+    sorter.prepare()
+    ordered: list[Node] = []
+    places = {node.name: place for place, node in enumerate(nodes)}
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready(), key=places.__getitem__)
+        ordered += [by_name[name] for name in ready]
+        sorter.done(*ready)
+    return ordered
+
+
+def check(pipeline: Pipeline) -> Findings:
+    """Return everything that is wrong or odd about a pipeline."""
+    nodes = pipeline.nodes
+    problems = [*_name_problems(pipeline), *_input_problems(nodes)]
+    for node in nodes:
+        problems += _own_problems(node)
+    if not any(isinstance(node, Sink) for node in nodes):
+        problems.append("there is no sink: nothing would be run; see Pipeline.to_topic")
+    circle = None if problems else _circle(nodes)
+    if circle:
+        problems.append(f"a circle: {' → '.join(circle)}; a step cannot come after itself")
+    return Findings(tuple(problems), () if problems else tuple(_unused(nodes)))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a hint at the name that was probably meant, or what there is to choose from."""
+    known = sorted(set(names))
+    close = difflib.get_close_matches(name, known, 1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"there is {', '.join(known)}" if known else "there is none"
+
+
+def kind_of(node: Node) -> str:
+    """Return what a node is, in a word."""
+    return type(node).__name__.lower()
+
+
+def _name_problems(pipeline: Pipeline) -> Iterable[str]:
+    counted = Counter(node.name for node in pipeline.nodes)
+    for name, count in counted.items():
+        if count > 1:
+            kinds = " and ".join(kind_of(node) for node in pipeline.nodes if node.name == name)
+            yield f"'{name}' is declared {count} times, as {kinds}: every name stands for one thing"
+    sinks = {node.name for node in pipeline.nodes if isinstance(node, Sink)}
+    for name in (pipeline.name, *sinks):
+        if not NAME.fullmatch(name):
+            yield f"'{name}' is no name: a letter, then up to 99 letters, digits and ._-"
+    for name in counted.keys() - sinks:
+        if not INPUT_NAME.fullmatch(name):
+            yield (
+                f"'{name}' is no name for a source or step: a letter, then up to 99 letters, "
+                "digits and _; a topic's own name stands beside it: topic('rides', 'ride-events')"
+            )
+
+
+def _input_problems(nodes: Sequence[Node]) -> Iterable[str]:
+    known = {node.name: node for node in nodes}
+    readable = [node.name for node in nodes if not isinstance(node, Sink)]
+    for node in nodes:
+        for name in node.inputs:
+            if name not in known:
+                yield f"{kind_of(node)} '{node.name}' reads '{name}', which is unknown: " + nearest(
+                    name, readable
+                )
+            elif isinstance(known[name], Sink):
+                yield (
+                    f"{kind_of(node)} '{node.name}' reads the sink '{name}': rows only go into "
+                    f"it; read '{known[name].inputs[0]}', which it is written from"
+                )
+
+
+def _own_problems(node: Node) -> Iterable[str]:
+    match node:
+        case Source():
+            yield from _choice_problem(node, "bad", node.bad, BAD_RECORDS)
+            yield from _option_problems(node)
+            if node.bad != "fail" and node.json is None:
+                yield f"source '{node.name}': bad = '{node.bad}' is for sources with json columns"
+        case Step():
+            yield from _step_problems(node)
+        case Sink():
+            yield from _choice_problem(node, "mode", node.mode, MODES)
+
+
+def _step_problems(step: Step) -> Iterable[str]:
+    if not step.inputs:
+        yield (
+            f"step '{step.name}' has no input: name one as a parameter, in SQL in braces "
+            "(FROM {rides}); a step that reads from elsewhere is a Pipeline.source"
+        )
+
+
+def _option_problems(source: Source) -> Iterable[str]:
+    if source.kind == FRAME:
+        return
+    try:
+        ReadOptions.parse({SERVERS: ANY_SERVER, **source.options}, streaming=source.kind == TOPIC)
+    except OptionError as error:
+        yield f"source '{source.name}': {error}"
+
+
+def _choice_problem(node: Node, field: str, value: str, known: Sequence[str]) -> Iterable[str]:
+    if value not in known:
+        yield f"{kind_of(node)} '{node.name}': {field} = '{value}' is unknown: " + nearest(
+            value, known
+        )
+
+
+def _circle(nodes: Sequence[Node]) -> list[str] | None:
+    try:
+        TopologicalSorter({node.name: node.inputs for node in nodes}).prepare()
+    except CycleError as error:
+        names: list[str] = error.args[1]
+        return names
+    return None
+
+
+def _unused(nodes: Sequence[Node]) -> Iterable[str]:
+    used = {name for node in nodes for name in node.inputs}
+    for node in nodes:
+        if not isinstance(node, Sink) and node.name not in used:
+            yield f"{kind_of(node)} '{node.name}' is read by nobody and will not run"

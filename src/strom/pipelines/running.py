@@ -1,0 +1,217 @@
+"""A pipeline at work on Spark: one streaming query per sink, from a start to a clean end.
+
+A run holds the lock of the pipeline's directory. Before any query starts, every sink's rows are
+built and compared with what its checkpoint is of, so a pipeline that cannot run changes nothing.
+Then all queries start, and the run looks at them several times a second: it writes the status, and
+ends
+
+- once (`once=True`): when all that was there at the start is read;
+- when it is asked to (`stopping`, or a request in the directory): each query first ends the
+  micro-batch that it is in, if that takes no longer than a while;
+- when a query fails: the others are stopped likewise, and the step is named.
+
+However it ends, the next run goes on from the checkpoints. Also after a crash: what a sink promises
+about a micro-batch that runs again is the sink's own (a topic and files: each row once).
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from strom.pipelines.declaration import BATCHES, FILES, Pipeline, Sink
+from strom.pipelines.directory import Directory
+from strom.pipelines.explaining import explain, step_of
+from strom.pipelines.failure import ChangedError, PipelineError, StepError
+from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of
+from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
+from strom.pipelines.progress import SinkProgress
+from strom.pipelines.shape import changes, refusal, shape_of
+from strom.pipelines.status import DONE, FAILED, RUNNING, STARTING, STOPPED, STOPPING, Status
+
+LOOK_SECONDS = 0.2
+#: How long a query may take to end the micro-batch that it is in before it is interrupted.
+BATCH_END_SECONDS_MAX = 30.0
+
+Show = Callable[[Status], None]
+
+
+def now_ms() -> int:
+    """Return the time of day."""
+    return time.time_ns() // 1_000_000
+
+
+class Query:
+    """A sink's query, and what is known of its progress."""
+
+    def __init__(self, query: StreamingQuery, sink: Sink, pipeline: str) -> None:
+        self.query = query
+        self.sink = sink
+        self.progress = SinkProgress(sink.name, group_of(pipeline, sink.name))
+        self._seen = ""
+
+    def look(self) -> None:
+        """Take in the micro-batches since the last look."""
+        last = self.query.lastProgress
+        if last is None or last["timestamp"] == self._seen:
+            return
+        for each in self.query.recentProgress:
+            batch: dict[str, Any] = json.loads(each.json)
+            if batch["timestamp"] > self._seen:
+                self._seen = batch["timestamp"]
+                self.progress = self.progress.after(batch)
+
+    def is_between_batches(self) -> bool:
+        """Whether nothing would be interrupted by a stop now."""
+        return not self.query.isActive or not self.query.status["isTriggerActive"]
+
+
+class Run:
+    """One run of a pipeline."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        directory: Directory,
+        spark: SparkSession,
+        *,
+        file: str,
+        once: bool,
+    ) -> None:
+        self._pipeline = pipeline
+        self._graph = Graph.of(pipeline)
+        self._directory = directory
+        self._spark = spark
+        self._once = once
+        started_ms = now_ms()
+        self._status = Status(
+            pipeline.name, file, STARTING, once, os.getpid(), started_ms, started_ms
+        )
+        self._queries: list[Query] = []
+
+    def run(
+        self, *, stopping: Callable[[], bool], show: Show, resets: Sequence[str] = ()
+    ) -> Status:
+        """Run until the end, and return the last status; raises what made the run fail."""
+        with self._directory.held():
+            try:
+                self._say(STARTING, show)
+                for sink in resets:
+                    self._reset(sink)
+                self._start()
+                state = self._follow(stopping, show)
+            except PipelineError as error:
+                self._end_queries()
+                self._say(FAILED, show, str(error))
+                raise
+            except BaseException:
+                self._end_queries()
+                self._say(STOPPED, show)
+                raise
+            return self._say(state, show)
+
+    def _reset(self, name: str) -> None:
+        names = [sink.name for sink in self._graph.sinks]
+        if name not in names:
+            raise PipelineError(f"--reset {name}: there is no such sink; {nearest(name, names)}")
+        self._directory.forget(name)
+
+    def _start(self) -> None:
+        """Check every sink, then start every query."""
+        servers = self._pipeline.settings.bootstrap or ANY_SERVER
+        frames = Frames(self._spark, self._graph, self._pipeline.name, servers)
+        rows = {sink.name: frames.of(sink) for sink in self._graph.sinks}
+        self._compare(rows)
+        for sink in self._graph.sinks:
+            with named(sink.name):
+                query = self._write(sink, rows[sink.name], servers)
+            self._queries.append(Query(query, sink, self._pipeline.name))
+
+    def _compare(self, rows: dict[str, DataFrame]) -> None:
+        """Refuse sinks that do not fit their checkpoints, and keep what the checkpoints are of."""
+        self._spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
+        old = self._directory.shapes()
+        new = {}
+        for sink in self._graph.sinks:
+            sources = self._graph.sources_of(sink.name)
+            new[sink.name] = shape_of(sink, sources, plan_of(rows[sink.name]))
+            if sink.name in old and self._directory.checkpoint(sink.name).exists():
+                found = changes(old[sink.name], new[sink.name])
+                if found:
+                    raise ChangedError(refusal(self._pipeline.name, sink.name, found))
+        self._directory.write_shapes({**old, **new})
+
+    def _write(self, sink: Sink, rows: DataFrame, servers: str) -> StreamingQuery:
+        writer = rows.writeStream.queryName(group_of(self._pipeline.name, sink.name))
+        writer = writer.outputMode(sink.mode)
+        writer = writer.option("checkpointLocation", str(self._directory.checkpoint(sink.name)))
+        if self._once:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=self._pipeline.settings.every)
+        if sink.kind == BATCHES:
+            assert sink.write is not None
+            return writer.foreachBatch(sink.write).start()
+        options = dict(sink.options)
+        if sink.kind == FILES:
+            if columns := options.pop("partitionBy", None):
+                writer = writer.partitionBy(*(each.strip() for each in columns.split(",")))
+            return writer.format(options.pop("format")).options(**options).start()
+        return writer.format(FORMAT).options(**{SERVERS: servers, **options}).start()
+
+    def _follow(self, stopping: Callable[[], bool], show: Show) -> str:
+        """Look at the queries until the run ends; return how it ended."""
+        while any(each.query.isActive for each in self._queries):
+            self._raise_failure()
+            if stopping() or self._directory.is_asked_to_stop():
+                self._say(STOPPING, show)
+                self._end_queries()
+                self._raise_failure()
+                return STOPPED
+            self._say(RUNNING, show)
+            time.sleep(LOOK_SECONDS)
+        self._raise_failure()
+        return DONE if self._once else STOPPED
+
+    def _raise_failure(self) -> None:
+        for each in self._queries:
+            error = None if each.query.isActive else each.query.exception()
+            if error is not None:
+                text = str(error)
+                nodes = self._graph.above(each.sink.name)
+                raise StepError(step_of(text, nodes) or each.sink.name, explain(text))
+
+    def _end_queries(self) -> None:
+        """Stop the queries, each between two micro-batches if it comes there in time."""
+        deadline = time.perf_counter() + BATCH_END_SECONDS_MAX
+        batches = {id(each): each.progress.batch for each in self._queries}
+        waiting = [each for each in self._queries if each.query.isActive]
+        while waiting and time.perf_counter() < deadline:
+            for each in list(waiting):
+                each.look()
+                if each.is_between_batches() or each.progress.batch > batches[id(each)]:
+                    each.query.stop()
+                    waiting.remove(each)
+            time.sleep(LOOK_SECONDS if waiting else 0)
+        for each in waiting:
+            each.query.stop()
+
+    def _say(self, state: str, show: Show, error: str | None = None) -> Status:
+        for each in self._queries:
+            each.look()
+        found = replace(
+            self._status,
+            state=state,
+            error=error,
+            sinks=tuple(each.progress for each in self._queries),
+        )
+        if found != self._status:
+            self._status = replace(found, updated_ms=now_ms())
+            self._directory.write_status(self._status)
+        show(self._status)
+        return self._status

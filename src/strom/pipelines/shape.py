@@ -1,0 +1,122 @@
+"""What the checkpoint of a sink depends on, and whether it still fits.
+
+A checkpoint holds how far each source was read and what the stateful operators remember. Spark
+finds some changes that do not fit, late and in its own words; others it takes up silently: with a
+`sum` that has become a `max`, or a window that is longer now, old state would be mixed into new
+results. So each sink's shape is kept beside its checkpoint and compared at each start:
+
+- the streams that it reads, and its target;
+- its stateful operators, as Spark's analysed plan has them, without the numbers that Spark
+  gives to columns.
+
+Stateless steps may change freely between two runs.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from strom.pipelines.declaration import FRAME, TABLE, Sink, Source
+
+#: Operators of a plan that keep state; a window is a projection below one.
+STATEFUL = re.compile(
+    r"(Aggregate|Deduplicate|FlatMapGroupsInPandasWithState|TransformWithState|FlatMapGroupsWithState)"
+)
+WINDOW = re.compile(r"named_struct\(start, .*? AS \w*window\w*")
+JOIN = "Join "
+#: The mark of an operator whose rows are a stream; others begin anew in each micro-batch.
+STREAMING = "~"
+#: What Spark numbers anew in each run.
+NUMBERS = re.compile(r"#\d+L?|(?<=plan_id=)\d+|-T\d+ms")
+#: The lines that draw the tree.
+BRANCHES = re.compile(r"^[\s:+|-]*")
+#: The options of a source that say what is read, not from where or how fast.
+WHAT_IS_READ = ("subscribe", "subscribePattern", "assign")
+
+
+class Shape(NamedTuple):
+    """What a checkpoint depends on."""
+
+    streams: dict[str, str]
+    target: str
+    operators: list[str]
+
+    def write(self) -> dict[str, Any]:
+        """Return it for a file."""
+        return self._asdict()
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> "Shape":
+        """Read what `write` returned."""
+        return cls(dict(value["streams"]), value["target"], list(value["operators"]))
+
+
+def shape_of(sink: Sink, sources: Iterable[Source], plan: str) -> Shape:
+    """Return the shape of a sink from what is above it and from Spark's analysed plan of it."""
+    streams = {
+        source.name: next(
+            (f"{key}={source.options[key]}" for key in WHAT_IS_READ if key in source.options), FRAME
+        )
+        for source in sources
+        if source.kind != TABLE
+    }
+    target = sink.options.get("path") or sink.options.get("topic") or ""
+    return Shape(streams, f"{sink.kind} {target}".strip(), operators(plan, joins=len(streams) > 1))
+
+
+def operators(plan: str, *, joins: bool) -> list[str]:
+    """Return the lines of a plan on which state depends; joins only count between streams."""
+    lines = [NUMBERS.sub("", BRANCHES.sub("", line)).strip() for line in plan.splitlines()]
+    found = []
+    for text in (line.removeprefix(STREAMING) for line in lines if line.startswith(STREAMING)):
+        if STATEFUL.match(text) or (joins and text.startswith(JOIN)):
+            found.append(text)
+        elif window := WINDOW.search(text):
+            found.append(window[0])
+    return found
+
+
+def changes(old: Shape, new: Shape) -> list[str]:
+    """Return in words what has changed so that the old checkpoint does not fit any more."""
+    found = []
+    gone = sorted(f"'{name}'" for name in old.streams.keys() - new.streams.keys())
+    come = sorted(f"'{name}'" for name in new.streams.keys() - old.streams.keys())
+    if gone:
+        found.append(f"it no longer reads {', '.join(gone)}")
+    if come:
+        found.append(f"it reads {', '.join(come)} as well now")
+    found += [
+        f"'{name}' was {old.streams[name]} and is {new.streams[name]} now"
+        for name in sorted(old.streams.keys() & new.streams.keys())
+        if old.streams[name] != new.streams[name]
+    ]
+    if old.target != new.target:
+        found.append(f"it went to {old.target} and goes to {new.target} now")
+    if old.operators != new.operators:
+        found.append("what it keeps in its state has changed: " + _difference(old, new))
+    return found
+
+
+def _difference(old: Shape, new: Shape) -> str:
+    """Return the first operator that differs, before and now."""
+    for before, now in zip(old.operators, new.operators, strict=False):
+        if before != now:
+            return f"{shorten(before)} is {shorten(now)} now"
+    fewer, more = sorted((old.operators, new.operators), key=len)
+    which = "is new" if more is new.operators else "is gone"
+    return f"{shorten(more[len(fewer)])} {which}"
+
+
+def shorten(text: str, length: int = 160) -> str:
+    """Return a text cut to a length."""
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def refusal(pipeline: str, sink: str, found: Iterable[str]) -> str:
+    """Return what to say of a sink whose checkpoint does not fit any more, and what to do."""
+    return (
+        f"sink '{sink}' is not the one that its checkpoint is of: {'; '.join(found)}. "
+        f"Put it back as it was, or give the changed sink a new name, or begin it anew from its "
+        f"sources with: strom pipeline run … --reset {sink} (what '{pipeline}' has written so far "
+        "stays, and is written again)"
+    )

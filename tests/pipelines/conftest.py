@@ -1,0 +1,27 @@
+"""The session, the broker and the topics of Spark's tests, and pipelines that run on them."""
+
+import pytest
+
+from strom.pipelines import Pipeline
+from strom.pipelines.directory import Directory
+from tests.spark.conftest import spark, strom_topics
+
+__all__ = ["spark", "strom_topics"]
+
+AWAIT_SECONDS = 60
+
+
+@pytest.fixture
+def run(spark, strom_topics, tmp_path):
+    """Run a pipeline once on what is there, and return its last status."""
+    from dataclasses import replace
+
+    from strom.pipelines.running import Run
+
+    def run_once(pipeline: Pipeline, *, resets=(), stopping=lambda: False, show=None, once=True):
+        pipeline.settings = replace(pipeline.settings, bootstrap=strom_topics.bootstrap)
+        directory = Directory(tmp_path / "home", pipeline.name)
+        at_work = Run(pipeline, directory, spark, file="test.py", once=once)
+        return at_work.run(stopping=stopping, show=show or (lambda _: None), resets=resets)
+
+    return run_once

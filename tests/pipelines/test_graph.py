@@ -1,0 +1,174 @@
+"""From a declaration to a checked graph: all that is wrong is found at once, without Spark."""
+
+import subprocess
+import sys
+
+import pytest
+
+from strom.pipelines import Pipeline
+from strom.pipelines.failure import DeclarationError
+from strom.pipelines.graph import Graph, check
+
+
+def names(nodes):
+    return [node.name for node in nodes]
+
+
+def rides():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides")
+    return pipeline
+
+
+def add_step(pipeline, name, *inputs):
+    braces = " JOIN ".join(f"{{{each}}}" for each in inputs)
+    pipeline.sql(name, f"SELECT * FROM {braces}")
+
+
+def problems(pipeline):
+    return check(pipeline).problems
+
+
+def test_a_steps_inputs_are_its_parameters_and_the_order_does_not_matter():
+    pipeline = Pipeline("rides")
+    pipeline.to_files("archive", of="both", path="x")
+
+    @pipeline.step
+    def both(long_rides, riders):
+        """Rides with their riders."""
+
+    pipeline.sql("long_rides", "SELECT * FROM {rides} WHERE km > 10")
+    pipeline.table("riders")
+    pipeline.topic("rides")
+
+    graph = Graph.of(pipeline)
+
+    assert graph["both"].inputs == ("long_rides", "riders")
+    assert names(graph.nodes) == ["riders", "rides", "long_rides", "both", "archive"]
+    assert names(graph.above("archive")) == ["riders", "rides", "long_rides", "both", "archive"]
+    assert names(graph.above("long_rides")) == ["rides", "long_rides"]
+    assert names(graph.sources_of("archive")) == ["riders", "rides"]
+    assert names(graph.readers("rides")) == ["long_rides"]
+    assert check(pipeline).warnings == ()
+
+
+def test_an_unknown_input_comes_with_the_nearest_name():
+    pipeline = rides()
+    add_step(pipeline, "long_rides", "ride")
+    pipeline.to_topic("out", of="long_ride")
+    assert problems(pipeline) == (
+        "step 'long_rides' reads 'ride', which is unknown: did you mean 'rides'?",
+        "sink 'out' reads 'long_ride', which is unknown: did you mean 'long_rides'?",
+    )
+
+
+def test_where_no_name_is_near_all_are_told():
+    pipeline = rides()
+    pipeline.to_topic("out", of="weather")
+    assert problems(pipeline) == ("sink 'out' reads 'weather', which is unknown: there is rides",)
+
+
+def test_a_name_stands_for_one_thing():
+    pipeline = rides()
+    add_step(pipeline, "rides", "rides")
+    pipeline.to_topic("out", of="rides")
+    assert problems(pipeline)[0] == (
+        "'rides' is declared 2 times, as source and step: every name stands for one thing"
+    )
+
+
+def test_a_circle_is_shown():
+    pipeline = rides()
+    add_step(pipeline, "a", "rides", "b")
+    add_step(pipeline, "b", "a")
+    pipeline.to_topic("out", of="b")
+    (problem,) = problems(pipeline)
+    assert problem.startswith("a circle: ")
+    assert "a → b" in problem
+
+
+def test_what_nobody_reads_is_odd_but_runs():
+    pipeline = rides()
+    pipeline.topic("weather")
+    pipeline.to_topic("out", of="rides")
+    assert check(pipeline) == ((), ("source 'weather' is read by nobody and will not run",))
+    assert names(Graph.of(pipeline).above("out")) == ["rides", "out"]
+
+
+def test_from_a_sink_nothing_is_read():
+    pipeline = rides()
+    pipeline.to_topic("out", of="rides")
+    pipeline.to_topic("twice", of="out")
+    (problem,) = problems(pipeline)
+    assert problem.startswith("sink 'twice' reads the sink 'out'")
+    assert "read 'rides'" in problem
+
+
+def test_without_a_sink_there_is_nothing_to_run():
+    with pytest.raises(DeclarationError, match="there is no sink"):
+        Graph.of(rides())
+
+
+def test_a_step_without_input_is_refused():
+    pipeline = rides()
+    pipeline.sql("one", "SELECT 1")
+    pipeline.to_topic("out", of="one")
+    assert "step 'one' has no input" in problems(pipeline)[0]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "7up", "../up", "a" * 101])
+def test_a_name_that_cannot_be_a_directory_is_refused(name):
+    pipeline = rides()
+    pipeline.to_topic(name, of="rides")
+    assert f"'{name}' is no name" in problems(pipeline)[0]
+
+
+def test_a_topics_name_may_be_no_name_for_a_source():
+    pipeline = Pipeline("rides")
+    pipeline.topic("ride-events")
+    pipeline.to_topic("out", of="ride-events")
+    assert "topic('rides', 'ride-events')" in problems(pipeline)[0]
+
+
+def test_a_wrong_option_comes_with_the_nearest_name():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", startingOffset="latest")
+    pipeline.to_topic("out", of="rides")
+    (problem,) = problems(pipeline)
+    assert problem.startswith("source 'rides': ")
+    assert "startingOffsets" in problem
+
+
+@pytest.mark.parametrize(
+    ("declare", "told"),
+    [
+        (lambda p: p.topic("a", json="x int", bad="skipp"), "did you mean 'skip'?"),
+        (lambda p: p.topic("a", bad="skip"), "is for sources with json columns"),
+        (lambda p: p.to_topic("b", of="rides", mode="apend"), "did you mean 'append'?"),
+    ],
+)
+def test_a_word_that_is_none_of_the_choices_is_refused(declare, told):
+    pipeline = rides()
+    pipeline.to_topic("out", of="rides")
+    declare(pipeline)
+    assert told in problems(pipeline)[0]
+
+
+def test_a_brace_that_names_no_input_is_told():
+    with pytest.raises(DeclarationError, match=r"step 'odd'.*a brace"):
+        Pipeline("rides").sql("odd", "SELECT '}'")
+
+
+def test_all_problems_are_told_at_once():
+    pipeline = rides()
+    add_step(pipeline, "a", "x")
+    add_step(pipeline, "b", "y")
+    assert len(problems(pipeline)) == 3
+
+
+def test_declaring_and_checking_import_no_spark():
+    code = (
+        "import sys, strom.cli.app, strom.pipelines.loading, strom.pipelines.directory;"
+        "sys.exit('pyspark' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,52 @@
+"""A pipeline from its file, and what is wrong with a file."""
+
+import pytest
+
+from strom.pipelines.failure import PipelineError
+from strom.pipelines.loading import load
+
+HEAD = "from strom.pipelines import Pipeline\n"
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+
+    def write(text, name="rides.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_file_leaves_one_pipeline(written):
+    assert load(written(HEAD + "any_name = Pipeline('rides')")).name == "rides"
+
+
+def test_a_file_may_import_its_neighbours(written):
+    written("KM = 10", "neighbour_of_rides.py")
+    path = written(HEAD + "import neighbour_of_rides as n\np = Pipeline(f'over-{n.KM}')")
+    assert load(path).name == "over-10"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1", "declares no pipeline"),
+        (HEAD + "a = Pipeline('a')\nb = Pipeline('b')", "declares 2 pipelines, a, b"),
+        (HEAD + "\na = Pipeline(", "line 3: "),
+        (HEAD + "\na = Pipelin('a')", "line 3: NameError"),
+        (HEAD + "a = Pipeline('a')\na.sql('b', '}')", "step 'b'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_with_its_line(written, text, told):
+    with pytest.raises(PipelineError) as caught:
+        load(written(text))
+    assert told in str(caught.value)
+    assert "rides.py" in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(PipelineError, match="is no file"):
+        load(tmp_path / "gone.py")

@@ -1,0 +1,156 @@
+"""Pipelines at work: real topics, real Spark."""
+
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from strom.pipelines import Pipeline
+from strom.pipelines.directory import Directory
+from strom.pipelines.failure import ChangedError, StepError
+from strom.pipelines.status import DONE, FAILED, STOPPED
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+
+def rides_of(topic, path):
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", topic, json="rider string, km double")
+    pipeline.sql("long_rides", "SELECT rider, km FROM {rides} WHERE km > 10")
+    pipeline.to_files("archive", of="long_rides", path=str(path))
+    return pipeline
+
+
+def kms(spark, path):
+    return sorted(row.km for row in spark.read.parquet(str(path)).collect())
+
+
+def test_a_second_run_goes_on_where_the_first_ended(spark, strom_topics, run, tmp_path):
+    topic = strom_topics.make(2)
+    strom_topics.fill(topic, [b'{"km": 5}', b'{"km": 20}', b'{"km": 30}'], 2)
+    pipeline = rides_of(topic, tmp_path / "out")
+
+    first = run(pipeline)
+    strom_topics.fill(topic, [b'{"km": 40}'])
+    second = run(pipeline)
+
+    assert (first.state, first.sinks[0].rows, first.sinks[0].lag) == (DONE, 3, 0)
+    assert (second.state, second.sinks[0].rows, second.sinks[0].batch) == (DONE, 1, 1)
+    assert kms(spark, tmp_path / "out") == [20, 30, 40]
+    assert Directory(tmp_path / "home", "rides").status() == second
+
+
+def test_a_request_ends_a_continuous_run_and_the_next_goes_on(spark, strom_topics, run, tmp_path):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 20}'] * 3)
+    pipeline = rides_of(topic, tmp_path / "out")
+    directory = Directory(tmp_path / "home", "rides")
+
+    def stop_when_read(status):
+        if status.sinks and status.sinks[0].rows == 3:
+            directory.ask_to_stop()
+
+    stopped = run(pipeline, once=False, show=stop_when_read)
+    strom_topics.fill(topic, [b'{"km": 40}'])
+
+    assert (stopped.state, stopped.once) == (STOPPED, False)
+    assert run(pipeline).sinks[0].rows == 1
+    assert kms(spark, tmp_path / "out") == [20, 20, 20, 40]
+
+
+def test_a_sink_that_does_not_fit_its_checkpoint_is_refused_until_it_is_reset(
+    spark, strom_topics, run, tmp_path
+):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 1}', b'{"km": 2}'])
+    seen = []
+
+    def total(function):
+        pipeline = Pipeline("totals")
+        pipeline.topic("rides", topic, json="rider string, km double")
+        pipeline.sql("totals", f"SELECT {function}(km) AS km FROM {{rides}}")
+        pipeline.to_batches(of="totals", mode="complete")(collect)
+        return pipeline
+
+    def collect(rows, _number):
+        seen.append(rows.first().km)
+
+    run(total("sum"))
+    with pytest.raises(ChangedError, match=r"sink 'collect'.*sum.*max.*--reset collect"):
+        run(total("max"))
+    assert Directory(tmp_path / "home", "totals").status().state == FAILED
+    run(total("sum"))
+    run(total("max"), resets=["collect"])
+
+    assert seen == [3.0, 2.0]
+
+
+def test_an_error_in_a_steps_code_names_the_step(strom_topics, run):
+    pipeline = Pipeline("wrong")
+    pipeline.topic("rides", strom_topics.make(), json="km double")
+    pipeline.sql("typo", "SELECT kn FROM {rides}")
+    pipeline.to_files("archive", of="typo", path="unused")
+    with pytest.raises(StepError, match=r"^typo: .*kn.*km"):
+        run(pipeline)
+
+
+def test_an_error_in_a_running_query_names_the_step(strom_topics, run, tmp_path):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 0}'])
+    pipeline = Pipeline("wrong")
+    pipeline.topic("rides", topic, json="km int")
+
+    @pipeline.step
+    def per_km(rides):
+        return rides.select(1 / F.col("km"))
+
+    pipeline.to_files("archive", of="per_km", path=str(tmp_path / "out"))
+    with pytest.raises(StepError, match=r"^per_km: .*DIVIDE_BY_ZERO"):
+        run(pipeline)
+
+
+def test_a_record_that_does_not_parse_is_named(strom_topics, run, tmp_path):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
+    pipeline = rides_of(topic, tmp_path / "out")
+    with pytest.raises(StepError) as caught:
+        run(pipeline)
+    told = str(caught.value)
+    assert f"source 'rides': the record at offset 1 of {topic}-0 is no JSON" in told
+    assert "{oops" in told
+
+
+@pytest.mark.parametrize(
+    ("bad", "seen"), [("skip", [(1.0, None)]), ("keep", [(1.0, None), (None, "{oops")])]
+)
+def test_bad_records_may_be_left_out_or_kept_apart(strom_topics, run, bad, seen):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
+    found = []
+    pipeline = Pipeline(f"bad-{bad}")
+    pipeline.topic("rides", topic, json="km double", bad=bad)
+
+    @pipeline.to_batches(of="rides")
+    def collect(rows, _number):
+        found.extend((row.km, row.bad if "bad" in rows.columns else None) for row in rows.collect())
+
+    run(pipeline)
+    assert found == seen
+
+
+def test_a_topic_that_is_not_there_names_the_sink_and_the_topic(run, tmp_path):
+    with pytest.raises(StepError, match=r"^archive: .*no-such-topic"):
+        run(rides_of("no-such-topic", tmp_path / "out"))
+
+
+def test_the_lag_of_a_sink_is_a_groups(strom_topics, run, tmp_path):
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 20}'] * 3)
+    status = run(rides_of(topic, tmp_path / "out"))
+    asked = [ConsumerGroupTopicPartitions(status.sinks[0].group)]
+    (future,) = strom_topics.admin.list_consumer_group_offsets(asked).values()
+    offsets = {each.topic: each.offset for each in future.result().topic_partitions}
+    assert offsets[topic] == 3
