@@ -139,6 +139,14 @@ def test_a_wrong_option_comes_with_the_nearest_name():
     assert "startingOffsets" in problem
 
 
+def test_a_wrong_option_of_a_sink_too():
+    pipeline = rides()
+    pipeline.to_topic("out", of="rides", **{"kafka.batch.sise": "5"})
+    (problem,) = problems(pipeline)
+    assert problem.startswith("sink 'out': ")
+    assert "kafka.batch.size" in problem
+
+
 @pytest.mark.parametrize(
     ("declare", "told"),
     [

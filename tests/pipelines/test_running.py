@@ -1,6 +1,7 @@
 """Pipelines at work: real topics, real Spark."""
 
 import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
@@ -22,6 +23,14 @@ def rides_of(topic, path):
     return pipeline
 
 
+def stored_offsets(topics, group, topic):
+    (future,) = topics.admin.list_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group)]
+    ).values()
+    found = future.result().topic_partitions
+    return {each.partition: each.offset for each in found if each.topic == topic}
+
+
 def kms(spark, path):
     return sorted(row.km for row in spark.read.parquet(str(path)).collect())
 
@@ -39,9 +48,12 @@ def test_a_second_run_goes_on_where_the_first_ended(spark, strom_topics, run, tm
     assert (second.state, second.sinks[0].rows, second.sinks[0].batch) == (DONE, 1, 1)
     assert kms(spark, tmp_path / "out") == [20, 30, 40]
     assert Directory(tmp_path / "home", "rides").status() == second
+    assert stored_offsets(strom_topics, "rides.archive", topic) == {0: 3, 1: 1}
 
 
-def test_a_request_ends_a_continuous_run_and_the_next_goes_on(spark, strom_topics, run, tmp_path):
+def test_str_01_a_request_ends_a_continuous_run_and_the_next_goes_on(
+    spark, strom_topics, run, tmp_path
+):
     topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 20}'] * 3)
     pipeline = rides_of(topic, tmp_path / "out")
@@ -121,36 +133,26 @@ def test_a_record_that_does_not_parse_is_named(strom_topics, run, tmp_path):
     assert "{oops" in told
 
 
-@pytest.mark.parametrize(
-    ("bad", "seen"), [("skip", [(1.0, None)]), ("keep", [(1.0, None), (None, "{oops")])]
-)
-def test_bad_records_may_be_left_out_or_kept_apart(strom_topics, run, bad, seen):
+def test_bad_records_may_be_left_out_or_kept_apart(strom_topics, run):
     topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
-    found = []
-    pipeline = Pipeline(f"bad-{bad}")
-    pipeline.topic("rides", topic, json="km double", bad=bad)
+    found = {}
+    pipeline = Pipeline("bad")
+    pipeline.topic("good", topic, json="km double", bad="skip")
+    pipeline.topic("all", topic, json="km double", bad="keep")
 
-    @pipeline.to_batches(of="rides")
-    def collect(rows, _number):
-        found.extend((row.km, row.bad if "bad" in rows.columns else None) for row in rows.collect())
+    @pipeline.to_batches(of="good")
+    def skipped(rows, _number):
+        found["skip"] = [row.km for row in rows.collect()]
+
+    @pipeline.to_batches(of="all")
+    def kept(rows, _number):
+        found["keep"] = [(row.km, row.bad) for row in rows.collect()]
 
     run(pipeline)
-    assert found == seen
+    assert found == {"skip": [1.0], "keep": [(1.0, None), (None, "{oops")]}
 
 
 def test_a_topic_that_is_not_there_names_the_sink_and_the_topic(run, tmp_path):
     with pytest.raises(StepError, match=r"^archive: .*no-such-topic"):
         run(rides_of("no-such-topic", tmp_path / "out"))
-
-
-def test_the_lag_of_a_sink_is_a_groups(strom_topics, run, tmp_path):
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    topic = strom_topics.make()
-    strom_topics.fill(topic, [b'{"km": 20}'] * 3)
-    status = run(rides_of(topic, tmp_path / "out"))
-    asked = [ConsumerGroupTopicPartitions(status.sinks[0].group)]
-    (future,) = strom_topics.admin.list_consumer_group_offsets(asked).values()
-    offsets = {each.topic: each.offset for each in future.result().topic_partitions}
-    assert offsets[topic] == 3

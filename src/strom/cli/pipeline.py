@@ -4,6 +4,7 @@ Spark is loaded by `run` alone: the other commands read the pipeline's file, or 
 in its directory.
 """
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -140,6 +141,8 @@ def run(options: RunOptions) -> None:
             settings = replace(pipeline.settings, bootstrap=options.bootstrap_server)
             pipeline.settings = settings
         Graph.of(pipeline)
+        for warning in check(pipeline).warnings:
+            print(f"strom: warning: {warning}", file=sys.stderr)
         directory = Directory(options.home, pipeline.name)
         spark = open_spark(pipeline, directory)
         try:

@@ -30,7 +30,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 #: What becomes of records that are not what `json` says.
 BAD_RECORDS = ("fail", "skip", "keep")
 #: What of a result a sink gets: new rows, changed rows, or all rows, each time.
-MODES = ("append", "update", "complete")
+APPEND = "append"
+MODES = (APPEND, "update", "complete")
 
 TOPIC, TABLE, FRAME = "topic", "table", "frame"
 FILES, BATCHES = "files", "batches"
@@ -175,7 +176,10 @@ class Pipeline:
         mode: str = "append",
         **options: str,
     ) -> None:
-        """Write to a topic, exactly once; `topic` is the sink's name unless an option says.
+        """Write to a topic; `topic` is the sink's name unless an option says.
+
+        Rows that are final (`mode` append) are written exactly once, rows that change at least
+        once: a changelog, in which the newest of a key counts.
 
         With `key`, the name of a column, a record has that column as its key and all columns as
         JSON for its value. Without it the rows have a column `value`, and maybe `key`, `headers`

@@ -12,6 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from strom.pipelines.declaration import (
+    APPEND,
     BAD_RECORDS,
     FRAME,
     MODES,
@@ -25,6 +26,7 @@ from strom.pipelines.declaration import (
 from strom.pipelines.failure import DeclarationError
 from strom.spark.failure import OptionError
 from strom.spark.options import ReadOptions
+from strom.spark.write_options import WriteOptions
 
 SERVERS = "kafka.bootstrap.servers"
 #: Stands for the cluster, which is known when the pipeline runs.
@@ -169,6 +171,7 @@ def _own_problems(node: Node) -> Iterable[str]:
             yield from _step_problems(node)
         case Sink():
             yield from _choice_problem(node, "mode", node.mode, MODES)
+            yield from _option_problems(node)
 
 
 def _step_problems(step: Step) -> Iterable[str]:
@@ -179,13 +182,15 @@ def _step_problems(step: Step) -> Iterable[str]:
         )
 
 
-def _option_problems(source: Source) -> Iterable[str]:
-    if source.kind == FRAME:
-        return
+def _option_problems(node: Source | Sink) -> Iterable[str]:
+    options = {SERVERS: ANY_SERVER, **node.options}
     try:
-        ReadOptions.parse({SERVERS: ANY_SERVER, **source.options}, streaming=source.kind == TOPIC)
+        if isinstance(node, Source) and node.kind != FRAME:
+            ReadOptions.parse(options, streaming=node.kind == TOPIC)
+        elif isinstance(node, Sink) and node.kind == TOPIC:
+            WriteOptions.parse(options, streaming=node.mode == APPEND)
     except OptionError as error:
-        yield f"source '{source.name}': {error}"
+        yield f"{kind_of(node)} '{node.name}': {error}"
 
 
 def _choice_problem(node: Node, field: str, value: str, known: Sequence[str]) -> Iterable[str]:

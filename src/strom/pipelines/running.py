@@ -19,12 +19,14 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from strom.pipelines.declaration import BATCHES, FILES, Pipeline, Sink
+from strom.pipelines.declaration import APPEND, BATCHES, FILES, Pipeline, Sink
 from strom.pipelines.directory import Directory
 from strom.pipelines.explaining import explain, step_of
 from strom.pipelines.failure import ChangedError, PipelineError, StepError
@@ -71,6 +73,19 @@ class Query:
         return not self.query.isActive or not self.query.status["isTriggerActive"]
 
 
+def _write_files(writer: DataStreamWriter, options: dict[str, str]) -> StreamingQuery:
+    if columns := options.pop("partitionBy", None):
+        writer = writer.partitionBy(*(each.strip() for each in columns.split(",")))
+    if "://" not in options["path"]:
+        # Spark's own process may have begun in another directory.
+        options["path"] = str(Path(options["path"]).absolute())
+    return writer.format(options.pop("format")).options(**options).start()
+
+
+def _write_batch(rows: DataFrame, options: dict[str, str]) -> None:
+    rows.write.format(FORMAT).mode(APPEND).options(**options).save()
+
+
 class Run:
     """One run of a pipeline."""
 
@@ -105,7 +120,7 @@ class Run:
                     self._reset(sink)
                 self._start()
                 state = self._follow(stopping, show)
-            except PipelineError as error:
+            except Exception as error:
                 self._end_queries()
                 self._say(FAILED, show, str(error))
                 raise
@@ -157,12 +172,14 @@ class Run:
         if sink.kind == BATCHES:
             assert sink.write is not None
             return writer.foreachBatch(sink.write).start()
-        options = dict(sink.options)
         if sink.kind == FILES:
-            if columns := options.pop("partitionBy", None):
-                writer = writer.partitionBy(*(each.strip() for each in columns.split(",")))
-            return writer.format(options.pop("format")).options(**options).start()
-        return writer.format(FORMAT).options(**{SERVERS: servers, **options}).start()
+            return _write_files(writer, dict(sink.options))
+        options = {SERVERS: servers, **sink.options}
+        if sink.mode == APPEND:
+            return writer.format(FORMAT).options(**options).start()
+        # A stream into a Python sink only knows rows that are final. Rows that change are new
+        # states of their keys: a batch that is written again leaves the same newest ones.
+        return writer.foreachBatch(lambda rows, _: _write_batch(rows, options)).start()
 
     def _follow(self, stopping: Callable[[], bool], show: Show) -> str:
         """Look at the queries until the run ends; return how it ended."""
