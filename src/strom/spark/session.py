@@ -17,8 +17,8 @@ _PYTHON = "PYSPARK_PYTHON"
 #: Records go between the JVM and its Python workers over sockets of the file system.
 RECOMMENDED = {"spark.python.unix.domain.socket.enabled": "true"}
 
-#: Writes a checkpoint in a few milliseconds instead of fifty. Whether it keeps its promise in a
-#: crash, on file systems other than a local disk above all, is for who sets it to judge.
+#: Writes a checkpoint in a few milliseconds instead of fifty. It keeps its promise when processes
+#: are killed, on a local disk; whether it does when the machine dies is for who sets it to judge.
 QUICK_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager"
