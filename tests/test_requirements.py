@@ -10,7 +10,7 @@ COUNTS |= {"OFS": 13, "GRP": 18, "CMP": 12, "TXN": 14}
 SINGLE = ["ACK-01", "ACK-02", "ACK-06"]
 SINGLE += [f"STR-{n:02d}" for n in (1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 14, 16, 19, 20)]
 SINGLE += ["CLU-10", "CLU-11", "CLU-13", "MON-01", "MON-12"]
-SINGLE += ["PRJ-02", "PRJ-04", "PRJ-07", "USE-02", "USE-04"]
+SINGLE += ["PRJ-01", "PRJ-02", "PRJ-03", "PRJ-04", "PRJ-07", "USE-02", "USE-04"]
 ASKED = [f"{group}-{n:02d}" for group, count in COUNTS.items() for n in range(1, count + 1)]
 
 ROW = re.compile(r"^\| (?P<id>[A-Z]{3}-\d\d) \| (?P<what>.+?) \| (?P<proof>.+) \|$", re.MULTILINE)

@@ -14,7 +14,7 @@ from examples.final_project.database.server import PARTS, LocalServer, reachable
 pytestmark = pytest.mark.slow
 
 AT = datetime(2030, 1, 1, 12, tzinfo=UTC)
-KEY = ("flight", "measured_at")
+TELEMETRY = sink.Table("telemetry", ("flight", "measured_at"))
 P0, P1 = ("telemetry", 0), ("telemetry", 1)
 
 
@@ -57,7 +57,7 @@ def count(connection):
 
 def write(connection, begin, end, rows):
     offsets = ({P0: begin}, {P0: end})
-    return sink.write_once(connection, "s", offsets, ("telemetry", KEY), rows)
+    return sink.write_once(connection, "s", offsets, {TELEMETRY: rows})
 
 
 def test_prj_07_everything_comes_from_the_migrations_and_once(url):
@@ -91,7 +91,7 @@ def test_prj_04_a_day_has_its_partition_and_what_has_none_is_kept(connection):
     connection.execute("SELECT flights.ensure_telemetry_day(%s)", [date(2030, 1, 1)])
     connection.execute("SELECT flights.ensure_telemetry_day(%s)", [date(2030, 1, 1)])
     late = datetime(2031, 1, 1, tzinfo=UTC)
-    sink.upsert(connection, "telemetry", KEY, [row(), row(at=late)])
+    sink.upsert(connection, TELEMETRY, [row(), row(at=late)])
     found = connection.execute("SELECT tableoid::regclass::text FROM flights.telemetry").fetchall()
     assert sorted(found) == [("flights.telemetry_20300101",), ("flights.telemetry_default",)]
 
@@ -117,7 +117,7 @@ def test_the_reader_reads_and_the_writer_writes(server, connection):
 
 def test_an_upsert_again_changes_nothing(connection):
     for _ in range(2):
-        sink.upsert(connection, "telemetry", KEY, [row(), row("F-2")])
+        sink.upsert(connection, TELEMETRY, [row(), row("F-2")])
     assert count(connection) == 2
 
 
@@ -139,6 +139,9 @@ def test_rows_that_do_not_begin_where_the_sink_ends_are_refused(connection, begi
 def test_rows_and_progress_are_there_together_or_not_at_all(connection):
     with pytest.raises(psycopg.errors.NotNullViolation):
         write(connection, 0, 2, [row(), row("F-2", altitude=None)])
+    nowhere = ("telemetry", None)
+    with pytest.raises(psycopg.errors.NotNullViolation):
+        sink.write_once(connection, "s", ({}, {nowhere: 2}), {TELEMETRY: [row()]})
     assert count(connection) == 0
     assert sink.progress(connection, "s") == {}
 
@@ -146,7 +149,7 @@ def test_rows_and_progress_are_there_together_or_not_at_all(connection):
 def test_a_partition_that_appears_later_is_taken_in(connection):
     write(connection, 0, 2, [row()])
     offsets = ({P0: 2, P1: 7}, {P0: 3, P1: 9})
-    assert sink.write_once(connection, "s", offsets, ("telemetry", KEY), [row("F-2")])
+    assert sink.write_once(connection, "s", offsets, {TELEMETRY: [row("F-2")]})
     assert sink.progress(connection, "s") == {P0: 3, P1: 9}
 
 
@@ -172,7 +175,7 @@ def test_programs_that_others_cannot_reach_are_copied(tmp_path):
 def test_a_day_leaves_the_database_for_the_archive(connection, url, tmp_path):
     rows = [row(), row("F-2", at=datetime(2030, 1, 1, 23, 59, 59, tzinfo=UTC))]
     other = row("F-3", at=datetime(2030, 1, 2, tzinfo=UTC))
-    sink.upsert(connection, "telemetry", KEY, [*rows, other])
+    sink.upsert(connection, TELEMETRY, [*rows, other])
     for _ in range(2):
         assert archive_day(url, date(2030, 1, 1), tmp_path) == 2
     assert hottest(tmp_path) == [("F-1", 4.0), ("F-2", 4.0)]

@@ -7,44 +7,62 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from psycopg import Connection
 from psycopg.sql import SQL, Composable, Identifier, Placeholder
 
 Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the schema, and the columns that its rows are told apart by."""
+
+    name: str
+    key: tuple[str, ...]
+
+
+#: What goes to which table.
+Rows = Mapping[Table, Sequence[Row]]
 #: By topic and partition: the offset after the last one read.
 Offsets = Mapping[tuple[str, int], int]
+
+PROGRESS = Table("sink_progress", ("sink", "topic", "partition"))
 
 
 class OutOfStepError(Exception):
     """Rows do not begin where the sink ends: some would be lost, or written twice."""
 
 
-def upsert(connection: Connection, table: str, key: Sequence[str], rows: Sequence[Row]) -> None:
+def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Write the rows; one whose key is there takes its place."""
     if not rows:
         return
     columns = list(rows[0])
-    changed = [name for name in columns if name not in key]
+    changed = [name for name in columns if name not in table.key]
     statement = SQL(
         "INSERT INTO flights.{table} ({columns}) VALUES ({values}) ON CONFLICT ({key}) {action}"
     ).format(
-        table=Identifier(table),
+        table=Identifier(table.name),
         columns=SQL(", ").join(map(Identifier, columns)),
         values=SQL(", ").join(map(Placeholder, columns)),
-        key=SQL(", ").join(map(Identifier, key)),
+        key=SQL(", ").join(map(Identifier, table.key)),
         action=_action(changed),
     )
     with connection.cursor() as cursor:
         cursor.executemany(statement, rows)
 
 
+def upsert_all(connection: Connection, rows: Rows) -> None:
+    """Write rows of several tables, all or none."""
+    with connection.transaction():
+        for table, each in rows.items():
+            upsert(connection, table, each)
+
+
 def write_once(
-    connection: Connection,
-    sink: str,
-    offsets: tuple[Offsets, Offsets],
-    table: tuple[str, Sequence[str]],
-    rows: Sequence[Row],
+    connection: Connection, sink: str, offsets: tuple[Offsets, Offsets], rows: Rows
 ) -> bool:
     """Write the rows read between two offsets in one transaction; False if they were already."""
     begins, ends = offsets
@@ -57,12 +75,12 @@ def write_once(
         for each, begin in begins.items():
             if known.get(each, begin) != begin:
                 raise OutOfStepError(f"{sink}: {each} is at {known[each]}, the rows at {begin}")
-        upsert(connection, table[0], table[1], rows)
+        upsert_all(connection, rows)
         reached = [
             {"sink": sink, "topic": topic, "partition": partition, "end_offset": end}
             for (topic, partition), end in ends.items()
         ]
-        upsert(connection, "sink_progress", ("sink", "topic", "partition"), reached)
+        upsert(connection, PROGRESS, reached)
     return True
 
 

@@ -1,0 +1,52 @@
+"""A micro-batch into the database, once, whatever is killed in between.
+
+Spark notes in its checkpoint up to which offsets a micro-batch reads before it runs it; a batch
+that was killed is run again with the same ones. They are written in the transaction of the rows. So
+a batch that had been written is recognised and left out, and one that had not is written whole.
+
+A database that goes away is waited for. Whether the last transaction before that was committed
+nobody knows; writing it again finds out.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+from psycopg import Connection
+
+from examples.final_project.database.sink import Offsets
+from strom.spark.places import Progress
+
+ATTEMPTS_MAX = 60
+AGAIN_SECONDS = 1.0
+
+log = logging.getLogger(__name__)
+
+
+def offsets(checkpoint: Path, batch: int) -> tuple[Offsets, Offsets]:
+    """Return where a micro-batch of a query with one source begins and ends."""
+    return _ends(checkpoint, batch - 1), _ends(checkpoint, batch)
+
+
+def _ends(checkpoint: Path, batch: int) -> Offsets:
+    if batch < 0:
+        return {}
+    # A version, Spark's own notes, then a line per source.
+    _version, _notes, source = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    return Progress.read(json.loads(source)).offsets
+
+
+def patiently(url: str, write: Callable[[Connection], None]) -> None:
+    """Connect and write; again while the database is not there."""
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                return write(connection)
+        except psycopg.OperationalError as error:
+            if attempt == ATTEMPTS_MAX:
+                raise
+            log.warning("the database is away, once more in %.0f s: %s", AGAIN_SECONDS, error)
+            time.sleep(AGAIN_SECONDS)

@@ -1,0 +1,314 @@
+"""The final project's processing: real Spark, a real broker, a real PostgreSQL (PRJ-01, PRJ-03)."""
+
+import itertools
+import json
+import logging
+import threading
+import time
+from datetime import UTC, datetime
+from random import Random
+
+import psycopg
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import OffsetSpec
+from pyspark.errors import StreamingQueryException
+
+from examples.final_project.database.migrate import migrate
+from examples.final_project.database.server import LocalServer
+from examples.final_project.processing import columns, writing
+from examples.final_project.processing.pipeline import GROUP, Pipeline
+from examples.final_project.scraper import jobs, reading, topics
+from examples.final_project.scraper.ledger import Ledger
+from examples.final_project.site import flights, pages
+
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+SEED = 7
+PATIENCE_SECONDS = 60
+STEP_MS = 10_000
+DATABASES = itertools.count()
+BAD = {b"no json": "no flight", b'{"flight":"F-1"}': "no measured_at"}
+#: What each query reads.
+TOPICS = {"flights": "flights", "telemetry": "telemetry", "windows": "telemetry"}
+AT = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+#: How often a row of telemetry was written; an upsert alone would not show a second time.
+COUNTED = """
+CREATE TABLE public.written (n bigint);
+GRANT INSERT, SELECT ON public.written TO flights_writer, flights_reader;
+GRANT USAGE ON SCHEMA public TO flights_writer, flights_reader;
+CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO public.written VALUES (1); RETURN NULL; END';
+CREATE TRIGGER note AFTER INSERT OR UPDATE ON flights.telemetry
+    FOR EACH ROW EXECUTE FUNCTION public.note();
+"""
+
+
+class Told:
+    """What a scraper has written to the topics so far, page by page."""
+
+    def __init__(self, bootstrap):
+        self.bootstrap = bootstrap
+        topics.create(bootstrap)
+        self._ledger = Ledger(bootstrap, "scraper", list(topics.SETTINGS))
+        self._jobs = {job.name: job for job in jobs.of_site("http://site")}
+        self._began_ms = self.now_ms = int(time.time() * 1000) - 600_000
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for value in BAD:
+            producer.produce("telemetry", value)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+        self.more()
+
+    def more(self, steps=2):
+        """Let time pass, and scrape."""
+        for _ in range(steps):
+            self.now_ms += STEP_MS
+            for job in self._jobs.values():
+                page = pages.PAGES[f"/{job.name}"](SEED, self.now_ms)
+                answer = reading.Answer(200, {}, page.html.encode())
+                read = reading.outcome(job, answer, 1, self.now_ms, Random(SEED))
+                self._ledger.write(read.facts, self.now_ms)
+
+    def measurements(self):
+        since_ms = self._began_ms + STEP_MS - flights.MEASUREMENTS_SHOWN_MS
+        return flights.measurements(SEED, since_ms, self.now_ms)
+
+
+@pytest.fixture(scope="module")
+def told(strom_topics):
+    return Told(strom_topics.bootstrap)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with LocalServer() as started:
+        yield started
+
+
+@pytest.fixture
+def database(server):
+    """The name of a database of the test's own."""
+    name = f"project{next(DATABASES)}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    migrate(server.url(name))
+    with psycopg.connect(server.url(name), autocommit=True) as connection:
+        connection.execute(COUNTED)
+    return name
+
+
+@pytest.fixture
+def run(spark, server, database, told, tmp_path):
+    """A function that starts the queries; they are stopped at the end."""
+    started = []
+
+    def start(kind=Pipeline):
+        url = server.url(database, "flights_writer")
+        queries = kind(spark, told.bootstrap, url, tmp_path, "0 seconds").start()
+        started.extend(queries)
+        return {query.name: query for query in queries}
+
+    yield start
+    for query in started:
+        query.stop()
+
+
+@pytest.fixture
+def ask(server, database):
+    """A function that asks the database as one who may only read."""
+
+    def answers(query):
+        with psycopg.connect(server.url(database, "flights_reader")) as connection:
+            return connection.execute(query).fetchall()
+
+    return answers
+
+
+def all_there(queries):
+    for query in queries.values():
+        query.processAllAvailable()
+
+
+def assert_agrees(ask, told):
+    """Assert that all tables are what was told, each thing once."""
+    measured = told.measurements()
+    found = ask("SELECT flight, measured_at, engine_celsius FROM flights.telemetry")
+    assert {(flight, ms(at)) for flight, at, _ in found} == {(m.flight, m.at_ms) for m in measured}
+    assert len(found) == len(measured)
+    assert ask("SELECT sum(measurements) FROM flights.telemetry_window") == [(len(measured),)]
+    hot = [m for m in measured if m.engine_celsius > columns.HOT_CELSIUS]
+    assert ask("SELECT count(*) FROM flights.anomaly") == [(len(hot),)]
+    stands = {f.name: flights.status(f, told.now_ms)[0] for f in flights.board(SEED, told.now_ms)}
+    assert stands.items() <= dict(ask("SELECT flight, status FROM flights.flight")).items()
+
+
+def ms(at):
+    return round(at.timestamp() * 1000)
+
+
+def lag(strom_topics, query, topic):
+    """Return how many records a group has before it."""
+    group = GROUP + query
+    asked = ConsumerGroupTopicPartitions(group)
+    answer = strom_topics.admin.list_consumer_group_offsets([asked])[group].result()
+    places = [each for each in answer.topic_partitions if each.topic == topic]
+    ends = strom_topics.admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()))
+    assert len(places) == topics.PARTITIONS
+    return sum(ends[place].result().offset - place.offset for place in places)
+
+
+def assert_caught_up(strom_topics):
+    """Wait until each query's group says that it has read everything."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while lags := {name for name, topic in TOPICS.items() if lag(strom_topics, name, topic)}:
+        assert time.monotonic() < deadline, lags
+
+
+class Noticed(logging.Handler):
+    """Tells when something was logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.event = threading.Event()
+
+    def emit(self, _record):
+        self.event.set()
+
+
+@pytest.fixture
+def noticed():
+    """That somebody has noticed that the database is away."""
+    handler = Noticed()
+    writing.log.addHandler(handler)
+    yield handler.event
+    writing.log.removeHandler(handler)
+
+
+def test_prj_01_what_was_scraped_is_in_the_database(run, ask, told, server, strom_topics, noticed):
+    queries = run()
+    all_there(queries)
+    assert_agrees(ask, told)
+    assert_enriched(ask)
+    assert_rejected(ask)
+    server.stop()
+    told.more()
+    assert noticed.wait(PATIENCE_SECONDS)
+    server.start()
+    all_there(queries)
+    assert_agrees(ask, told)
+    assert_caught_up(strom_topics)
+
+
+def assert_enriched(ask):
+    """Assert that flights have what the master data says."""
+    makers = {rocket.name: (rocket.maker, rocket.payload_kg) for rocket in flights.ROCKETS}
+    nations = {astronaut.name: astronaut.nation for astronaut in flights.ASTRONAUTS}
+    found = ask("SELECT rocket, maker, payload_kg, commander, nation FROM flights.flight")
+    assert found
+    for rocket, maker, payload_kg, commander, nation in found:
+        assert (maker, payload_kg) == makers[rocket]
+        assert nation == nations[commander]
+    assert len(ask("SELECT * FROM flights.rocket")) == len(flights.ROCKETS)
+
+
+def assert_rejected(ask):
+    """Assert that what could not be used is kept with its reason."""
+    rejected = ask("SELECT text, reason FROM flights.rejected")
+    assert len(rejected) == len(BAD)
+    for text, reason in rejected:
+        assert reason.startswith(BAD[text.encode()])
+
+
+class Dies(Pipeline):
+    """Ends each query after its rows are in the database, before Spark knows."""
+
+    def _write_once(self, query, batch, rows):
+        super()._write_once(query, batch, rows)
+        raise RuntimeError("killed")
+
+    def _write_windows(self, changed, batch):
+        super()._write_windows(changed, batch)
+        raise RuntimeError("killed")
+
+
+def test_prj_03_what_is_killed_after_it_wrote_writes_nothing_twice(run, ask, told):
+    for query in run(Dies).values():
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination(PATIENCE_SECONDS)
+    assert ask("SELECT count(*) FROM flights.telemetry")[0][0] > 0
+    told.more()
+    all_there(run())
+    assert_agrees(ask, told)
+    assert ask("SELECT count(*) FROM public.written") == ask(
+        "SELECT count(*) FROM flights.telemetry"
+    )
+
+
+def record(offset, value, key="k"):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return {"topic": "t", "partition": 0, "offset": offset, "key": key, "value": text.encode()}
+
+
+SCHEMA = "topic string, partition int, offset long, key string, value binary"
+GOOD = {
+    "flight": "F-1",
+    "time": "2030-01-01T12:00:00+00:00",
+    "altitude_m": 1.0,
+    "speed_ms": 2.0,
+    "fuel_percent": 3.0,
+    "engine_celsius": 2_400.0,
+}
+
+
+def test_prj_03_what_cannot_be_used_gets_its_reason(spark):
+    values = [
+        GOOD,
+        {**GOOD, "time": "soon"},
+        {**GOOD, "altitude_m": "high"},
+        {**GOOD, "fuel_percent": 101},
+        "[",
+    ]
+    records = spark.createDataFrame([record(n, value) for n, value in enumerate(values)], SCHEMA)
+    judged = columns.measurements(records).orderBy("offset").collect()
+    assert [row.reason for row in judged] == [
+        None,
+        "no measured_at, or not of its type",
+        "no altitude_m, or not of its type",
+        "fuel_percent cannot be",
+        "no flight, or not of its type",
+    ]
+
+
+def test_str_09_a_changelog_is_a_table_of_the_newest(spark):
+    def rocket(maker):
+        return {"rocket": "R", "maker": maker, "stages": 2, "payload_kg": 1}
+
+    records = [
+        record(1, rocket("new"), "R"),
+        record(0, rocket("old"), "R"),
+        record(2, {**rocket("gone"), "rocket": "G"}, "G"),
+        {**record(3, ""), "key": "G", "value": None},
+    ]
+    table = columns.master_data(spark.createDataFrame(records, SCHEMA), columns.ROCKET)
+    assert [tuple(row) for row in table.collect()] == [("R", "new", 2, 1)]
+
+
+def test_prj_03_windows_and_anomalies(spark):
+    times = ["2030-01-01T12:00:00Z", "2030-01-01T12:00:09Z", "2030-01-01T12:00:10Z"]
+    values = [
+        {**GOOD, "time": at, "engine_celsius": 2_400.0 + 300 * n} for n, at in enumerate(times)
+    ]
+    records = spark.createDataFrame([record(n, value) for n, value in enumerate(values)], SCHEMA)
+    measured = columns.usable(columns.measurements(records), columns.MEASUREMENT_COLUMNS)
+    summed = columns.windows(measured).orderBy("window_start").toArrow().to_pylist()
+    assert [(row["window_start"], row["measurements"]) for row in summed] == [
+        (AT, 2),
+        (AT.replace(second=10), 1),
+    ]
+    assert [row["engine_celsius_max"] for row in summed] == [2_700.0, 3_000.0]
+    [odd] = columns.anomalies(measured).toArrow().to_pylist()
+    assert (odd["measured_at"], odd["kind"]) == (AT.replace(second=10), "hot engine")
