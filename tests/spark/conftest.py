@@ -30,6 +30,7 @@ def spark():
     os.environ["JAVA_HOME"] = java.stdout.strip()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     directory = Path(tempfile.mkdtemp(prefix="strom-spark-"))
+    jars = connector_jars()
     session = open_session(
         "tests",
         "local[2]",
@@ -40,12 +41,24 @@ def spark():
             "spark.driver.extraJavaOptions": JAVA_OPTIONS,
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),
+            **({"spark.jars": ",".join(jars)} if jars else {}),
         },
     )
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
     shutil.rmtree(directory, ignore_errors=True)
+
+
+def connector_jars():
+    """The jars of Spark's own connector, if they could be had."""
+    found = subprocess.run(
+        [sys.executable, nodes.PEER, "connector", "--cached"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return sorted(map(str, Path(found.stdout.strip()).glob("*.jar"))) if found.stdout else []
 
 
 @pytest.fixture(scope="session")
