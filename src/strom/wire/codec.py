@@ -11,7 +11,6 @@ readable by a client that does not know yet what it talks to.
 
 import struct
 from collections.abc import Callable
-from io import BytesIO
 from typing import Any, NamedTuple, Protocol
 
 from strom.wire import fetch, offset_commit, offset_fetch, produce
@@ -19,6 +18,7 @@ from strom.wire.errors import ErrorCode
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
 from strom.wire.primitives import MalformedFrame, skip_tags
+from strom.wire.schema_writer import schema_writer
 from strom.wire.translate import translator
 
 API_VERSIONS_KEY = 18
@@ -157,7 +157,6 @@ class SchemaCodec:
     def __init__(
         self, name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
     ) -> None:
-        serial = import_schema("kio.serial")
         request, response = (
             load_class(name, version, "request"),
             load_class(name, version, "response"),
@@ -165,7 +164,7 @@ class SchemaCodec:
         old = version < newest
         self.flexible: bool = request.__flexible__
         self._read = guarded_reader(request)
-        self._write = serial.entity_writer(response)
+        self._write = schema_writer(response)
         self._to_newest = translator(request, load_class(name, newest, "request"))
         self._from_newest = translator(load_class(name, newest, "response"), response)
         self._upgrade = upgrade if old else None
@@ -183,9 +182,7 @@ class SchemaCodec:
         message = self._from_newest(response)
         if self._downgrade is not None:
             message = self._downgrade(response, message)
-        with BytesIO() as out:
-            self._write(out, message)
-            return [out.getvalue()]
+        return [self._write(message)]
 
 
 def codec_for(

@@ -150,18 +150,18 @@ def _make_plan(entity: type[Any]) -> _Plan:
 
 def _step(field: Field[Any], *, flexible: bool) -> Step:
     kind = field.metadata.get("kafka_type")
-    declared, nullable = _declared(field.type)
-    if get_origin(declared) is not tuple:
+    type_, nullable = declared(field.type)
+    if get_origin(type_) is not tuple:
         if kind is None:
-            return _entity(declared, nullable=nullable and "tag" not in field.metadata)
+            return _entity(type_, nullable=nullable and "tag" not in field.metadata)
         return _value(kind, flexible=flexible)
-    element = get_args(declared)[0]
+    element = get_args(type_)[0]
     if kind is None:
         return _array(_entity(element, nullable=False), 0, flexible=flexible)
     return _array(_value(kind, flexible=flexible), _FIXED_SIZES.get(kind, 0), flexible=flexible)
 
 
-def _declared(type_: Any) -> tuple[Any, bool]:  # noqa: ANN401 - types are values of any type
+def declared(type_: Any) -> tuple[Any, bool]:  # noqa: ANN401 - types are values of any type
     """Return the type without None, and whether there was one."""
     if not isinstance(type_, UnionType):
         return type_, False

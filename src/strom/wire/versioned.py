@@ -23,15 +23,17 @@ from functools import cache
 from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from strom.wire.primitives import (
-    INT16,
-    INT32,
-    Buffer,
-    MalformedFrame,
-    count_of,
-    read_text,
-    read_varint,
-    varint,
+from strom.wire.primitives import INT32, Buffer, MalformedFrame, read_text, read_varint
+from strom.wire.writers import (
+    FIXED_WRITERS,
+    LAYOUTS,
+    Tagged,
+    Write,
+    array_writer,
+    bytes_writer,
+    nullable_struct_writer,
+    struct_writer,
+    text_writer,
 )
 
 #: The api key of what only occurs inside a message.
@@ -40,7 +42,6 @@ ANY_LATER = 2**15
 
 Class = TypeVar("Class", bound=type)
 Read = Callable[[Buffer, int], tuple[Any, int]]
-Write = Callable[[bytearray, Any], None]
 
 
 def of(
@@ -234,10 +235,9 @@ def _read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
     return UUID(bytes=bytes(buffer[position:end])), end
 
 
-_LAYOUTS = {"int8": ">b", "int16": ">h", "int32": ">i", "int64": ">q", "bool": ">?"}
 _FIXED_READERS: dict[str, Read] = {
     "uuid": _read_uuid,
-    **{kind: _fixed_reader(layout) for kind, layout in _LAYOUTS.items()},
+    **{kind: _fixed_reader(layout) for kind, layout in LAYOUTS.items()},
 }
 
 
@@ -252,106 +252,24 @@ def _writer(cls: Hashable, version: int, flexible: bool) -> Write:
         for each, hint in _in_version(made, version)
     ]
     plain = [(each.name, write) for each, write in known if each.metadata["tag"] is None]
-    tagged = sorted(
-        (each.metadata["tag"], each.name, each.default, write)
+    tagged = [
+        Tagged(each.metadata["tag"], each.name, each.default, write)
         for each, write in known
         if each.metadata["tag"] is not None
-    )
-
-    def write_all(target: bytearray, entity: object) -> None:
-        for name, write in plain:
-            write(target, getattr(entity, name))
-        if flexible:
-            _write_tagged(target, entity, tagged)
-
-    return write_all
-
-
-def _write_tagged(
-    target: bytearray, entity: object, tagged: list[tuple[int, str, Any, Write]]
-) -> None:
-    written = []
-    for tag, name, default, write in tagged:
-        value = getattr(entity, name)
-        if value != default:
-            body = bytearray()
-            write(body, value)
-            written.append(varint(tag) + varint(len(body)) + body)
-    target += varint(len(written))
-    for each in written:
-        target += each
+    ]
+    return struct_writer(plain, tagged if flexible else [], flexible=flexible)
 
 
 def _field_writer(kind: str, hint: Any, version: int, flexible: bool) -> Write:  # noqa: ANN401
     inner, nullable = _without_none(hint)
     if get_origin(inner) is tuple:
-        return _array_writer(kind, get_args(inner)[0], version, flexible)
+        write_one = _field_writer(kind, get_args(inner)[0], version, flexible)
+        return array_writer(write_one, flexible=flexible)
     if kind == "struct":
         write_struct = _writer(inner, version, flexible)
-        return _nullable_struct_writer(write_struct) if nullable else write_struct
+        return nullable_struct_writer(write_struct) if nullable else write_struct
     if kind == "string":
-        return lambda target, value: _write_text(target, value, flexible)
+        return text_writer(flexible=flexible, nullable=nullable)
     if kind == "bytes":
-        return lambda target, value: _write_bytes(target, value, flexible)
-    return _FIXED_WRITERS[kind]
-
-
-def _array_writer(kind: str, hint: Any, version: int, flexible: bool) -> Write:  # noqa: ANN401
-    write_one = _field_writer(kind, hint, version, flexible)
-
-    def write(target: bytearray, values: tuple[Any, ...] | None) -> None:
-        if values is None:
-            target += b"\0" if flexible else b"\xff\xff\xff\xff"
-            return
-        target += count_of(len(values), flexible)
-        for value in values:
-            write_one(target, value)
-
-    return write
-
-
-def _nullable_struct_writer(write_struct: Write) -> Write:
-    def write(target: bytearray, value: Any) -> None:  # noqa: ANN401
-        if value is None:
-            target.append(0xFF)
-            return
-        target.append(1)
-        write_struct(target, value)
-
-    return write
-
-
-def _write_text(target: bytearray, value: str | None, flexible: bool) -> None:
-    if value is None:
-        target += b"\0" if flexible else b"\xff\xff"
-        return
-    data = value.encode()
-    target += varint(len(data) + 1) if flexible else INT16.pack(len(data))
-    target += data
-
-
-def _write_bytes(target: bytearray, value: bytes | None, flexible: bool) -> None:
-    if value is None:
-        target += b"\0" if flexible else b"\xff\xff\xff\xff"
-        return
-    target += count_of(len(value), flexible)
-    target += value
-
-
-def _fixed_writer(layout: str) -> Write:
-    pack = struct.Struct(layout).pack
-
-    def write(target: bytearray, value: Any) -> None:  # noqa: ANN401
-        target += pack(value)
-
-    return write
-
-
-def _write_uuid(target: bytearray, value: UUID) -> None:
-    target += value.bytes
-
-
-_FIXED_WRITERS: dict[str, Write] = {
-    "uuid": _write_uuid,
-    **{kind: _fixed_writer(layout) for kind, layout in _LAYOUTS.items()},
-}
+        return bytes_writer(flexible=flexible, nullable=nullable)
+    return FIXED_WRITERS[kind]
