@@ -111,7 +111,7 @@ def _with_free(
     is_complete = True
     for topic, partitions in target.items():
         mine = dict(kept.get(topic, {}))
-        for partition in partitions - mine.keys():
+        for partition in partitions.difference(mine):
             if group.owner(topic, partition) in (None, member.id):
                 mine[partition] = epoch
             else:

@@ -33,7 +33,8 @@ def next_target(
     counts = {topic: len(image.topics_by_id[topic].partitions) for topic in topics}
     assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts)
     for member_id in sorted(assigned):
-        if group.targets.get(member_id) != assigned[member_id]:
+        had, gets = group.targets.get(member_id), assigned[member_id]
+        if had is not gets and had != gets:
             yield target_row(group.id, member_id, assigned[member_id])
     yield target_epoch_row(group.id, group.epoch, now_ms)
 

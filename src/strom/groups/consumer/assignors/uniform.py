@@ -9,7 +9,7 @@
    no other assignment is more even.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
 from uuid import UUID
 
@@ -37,6 +37,8 @@ class Shares:
         self._counts = counts
         self._held: list[dict[UUID, set[int]]] = [{} for _ in subscribers]
         self._loads = [0] * len(subscribers)
+        #: Those that get something else than what they had.
+        self._changed: set[int] = set()
         subscribed = frozenset().union(*{each.topics for each in subscribers})
         self._topics = sorted(subscribed, key=lambda topic: topic.int)
         self._order = {topic: place for place, topic in enumerate(self._topics)}
@@ -48,11 +50,19 @@ class Shares:
         taken: dict[UUID, set[int]] = {topic: set() for topic in self._topics}
         for member, subscriber in enumerate(self._subscribers):
             for topic, partitions in subscriber.owned.items():
+                kept: set[int] = set()
                 if topic in subscriber.topics:
-                    count, others = self._counts[topic], taken[topic]
-                    kept = {each for each in partitions if each < count and each not in others}
-                    others |= kept
-                    self._add(member, topic, kept)
+                    kept = set(partitions.difference(taken[topic]))
+                    count = self._counts[topic]
+                    if kept and max(kept) >= count:
+                        kept = {each for each in kept if each < count}
+                if len(kept) < len(partitions):
+                    self._changed.add(member)
+                if kept:
+                    taken[topic] |= kept
+                    self._held[member][topic] = kept
+                    self._loads[member] += len(kept)
+                    self._holders[topic].add(member)
 
     def trim(self) -> None:
         """Take from each what is more than its share, the same from all its topics."""
@@ -80,11 +90,13 @@ class Shares:
         for topic in sorted(self._topics, key=lambda topic: len(readers[topic])):
             held = (self._held[member][topic] for member in self._holders[topic])
             free = sorted(set(range(self._counts[topic])).difference(*held))
+            if not free:
+                continue
             waiting = [(self._loads[member], member) for member in readers[topic]]
             heapify(waiting)
             for partition in free:
                 load, member = waiting[0]
-                self._add(member, topic, (partition,))
+                self._add(member, topic, partition)
                 heapreplace(waiting, (load + 1, member))
 
     def even_out(self) -> None:
@@ -144,29 +156,30 @@ class Shares:
             self._held[giver][topic], key=lambda each: (each in had, each not in own, each)
         )
         self._remove(giver, topic, partition)
-        self._add(taker, topic, (partition,))
+        self._add(taker, topic, partition)
 
-    def _add(self, member: int, topic: UUID, partitions: Iterable[int]) -> None:
-        held = self._held[member].setdefault(topic, set())
-        before = len(held)
-        held.update(partitions)
-        self._loads[member] += len(held) - before
-        if held:
-            self._holders[topic].add(member)
-        else:
-            del self._held[member][topic]
+    def _add(self, member: int, topic: UUID, partition: int) -> None:
+        self._held[member].setdefault(topic, set()).add(partition)
+        self._loads[member] += 1
+        self._holders[topic].add(member)
+        self._changed.add(member)
 
     def _remove(self, member: int, topic: UUID, partition: int) -> None:
         held = self._held[member][topic]
         held.remove(partition)
         self._loads[member] -= 1
+        self._changed.add(member)
         if not held:
             del self._held[member][topic]
             self._holders[topic].remove(member)
 
     def assignment(self) -> dict[str, Partitions]:
-        """Return what each member shall have."""
-        return {
-            subscriber.member_id: {topic: frozenset(held) for topic, held in mine.items()}
-            for subscriber, mine in zip(self._subscribers, self._held, strict=True)
-        }
+        """Return what each member shall have: what it had, as it was, if it keeps just that."""
+        shares: dict[str, Partitions] = {}
+        for member, subscriber in enumerate(self._subscribers):
+            if member in self._changed:
+                held = self._held[member]
+                shares[subscriber.member_id] = {each: frozenset(held[each]) for each in held}
+            else:
+                shares[subscriber.member_id] = subscriber.owned
+        return shares
