@@ -9,11 +9,12 @@
 PY := .venv/bin/python
 # In the order of the files: what passes here passes there. By itself pytest shuffles the tests.
 PYTEST := $(PY) -m pytest -p no:randomly
+PURE = $(PYTEST) -q -m "not slow and not java" --durations=5
 SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools lint check test demo bench soak
+.PHONY: setup compiled tools lint check pure-broker pure-rest test demo bench soak
 
 setup:
 	@tools/set-up python
@@ -30,8 +31,15 @@ lint: setup
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
-check: lint
-	$(PYTEST) -q --ignore=tests/conformance -m "not slow and not java" --durations=5
+# Side by side, as there are mostly two cores at least.
+check: setup
+	@$(MAKE) --no-print-directory -j3 -O lint pure-broker pure-rest
+
+pure-broker: setup
+	$(PURE) tests/broker tests/cli
+
+pure-rest: setup
+	$(PURE) --ignore=tests/broker --ignore=tests/cli --ignore=tests/conformance
 
 test: tools lint compiled
 	STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25

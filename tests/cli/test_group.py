@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from strom.cli import lag
-from strom.cli.lag import lag_text
+
+pytestmark = pytest.mark.slow
 
 PATIENCE_SECONDS = 60
 
@@ -123,11 +124,3 @@ def test_groups_are_listed_and_deleted(on_cluster, group):
 
 def test_an_unknown_state_is_answered_with_those_there_are(on_cluster):
     assert "preparingrebalance" in on_cluster("group", "list", "--state", "odd", code=2).stderr
-
-
-@pytest.mark.parametrize(
-    ("lag_ms", "text"),
-    [(None, "-"), (0, "0 ms"), (1999, "1999 ms"), (2000, "2 s"), (7_200_000, "2 h")],
-)
-def test_a_lag_in_time_is_told_in_one_unit(lag_ms, text):
-    assert lag_text(lag_ms) == text

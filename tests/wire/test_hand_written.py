@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
@@ -20,6 +20,8 @@ from strom.wire.primitives import MalformedFrame
 
 TOPIC_ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 OTHER_ID = uuid.UUID("87654321-1234-5678-1234-567812345678")
+#: Of each version: they differ in few fields, and the others are tried with every one of them.
+in_short = settings(max_examples=30)
 
 
 def class_in(cls, name):
@@ -44,6 +46,7 @@ def which(version, threshold, topic_id=TOPIC_ID, name="flugdaten"):
 
 
 @pytest.mark.parametrize("version", range(3, 14))
+@in_short
 @given(
     records=st.one_of(st.none(), st.binary(max_size=300)),
     transactional_id=st.one_of(st.none(), st.text(max_size=20)),
@@ -76,6 +79,7 @@ def test_a_produce_request_is_read_as_kio_writes_it(version, records, transactio
 
 
 @pytest.mark.parametrize("version", range(3, 14))
+@in_short
 @given(
     code=st.sampled_from([ErrorCode.NONE, ErrorCode.INVALID_RECORD]),
     offset=st.integers(-1, 2**40),
@@ -110,6 +114,7 @@ def test_a_produce_response_reads_in_kio_as_it_was_written(
 
 
 @pytest.mark.parametrize("version", range(4, 19))
+@in_short
 @given(
     offset=st.integers(0, 2**60),
     epoch=st.integers(-1, 100),
@@ -176,6 +181,7 @@ def test_a_fetch_request_is_read_as_kio_writes_it(version, offset, epoch, sessio
 
 
 @pytest.mark.parametrize("version", range(4, 19))
+@in_short
 @given(
     aborted=st.one_of(st.none(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)))),
     records=st.binary(max_size=40),

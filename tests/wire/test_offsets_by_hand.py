@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 from kio.serial import entity_reader, entity_writer
 
@@ -21,6 +21,15 @@ TOPIC_ID = UUID(int=0x1234567890ABCDEF1234567890ABCDEF)
 NUMBERS = some.integers(-1, 2**31 - 1)
 TEXTS = some.text(max_size=20)
 OPTIONAL = some.none() | TEXTS
+#: Of each version: they differ in few fields, and the others are tried with every one of them.
+in_short = settings(max_examples=30)
+
+
+def few(elements, min_size=0):
+    """None, one and more of them are all that there is to tell apart."""
+    return some.lists(elements, min_size=min_size, max_size=4)
+
+
 CODES = some.sampled_from([ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT])
 
 
@@ -57,10 +66,11 @@ def named(version, since):
 
 
 @pytest.mark.parametrize("version", range(2, 11))
+@in_short
 @given(
     who=some.tuples(TEXTS, NUMBERS, TEXTS, OPTIONAL),
     retention=NUMBERS,
-    offsets=some.lists(some.tuples(NUMBERS, some.integers(-1, 2**60), NUMBERS, OPTIONAL)),
+    offsets=few(some.tuples(NUMBERS, some.integers(-1, 2**60), NUMBERS, OPTIONAL)),
 )
 def test_a_commit_is_read_as_kio_writes_it(version, who, retention, offsets):
     group, epoch, member, instance = who
@@ -100,7 +110,8 @@ def test_a_commit_is_read_as_kio_writes_it(version, who, retention, offsets):
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-@given(answers=some.lists(some.tuples(NUMBERS, CODES)))
+@in_short
+@given(answers=few(some.tuples(NUMBERS, CODES)))
 def test_the_answer_to_a_commit_reads_in_kio_as_it_was_written(version, answers):
     topic = offset_commit.TopicCommitted("flugdaten", TOPIC_ID, answers)
     data = offset_commit.write_response(offset_commit.OffsetCommitResponse([topic], 42), version)
@@ -118,9 +129,10 @@ def test_the_answer_to_a_commit_reads_in_kio_as_it_was_written(version, answers)
 
 
 @pytest.mark.parametrize("version", range(1, 11))
+@in_short
 @given(
-    groups=some.lists(
-        some.tuples(TEXTS, some.none() | some.lists(some.lists(NUMBERS)), OPTIONAL, NUMBERS),
+    groups=few(
+        some.tuples(TEXTS, some.none() | few(few(NUMBERS)), OPTIONAL, NUMBERS),
         min_size=1,
     ),
     stable=some.booleans(),
@@ -165,8 +177,9 @@ def test_a_question_for_offsets_is_read_as_kio_writes_it(version, groups, stable
 
 
 @pytest.mark.parametrize("version", range(1, 11))
+@in_short
 @given(
-    found=some.lists(
+    found=few(
         some.builds(
             offset_fetch.PartitionFound, NUMBERS, some.integers(-1, 2**60), NUMBERS, TEXTS, CODES
         )
@@ -201,6 +214,7 @@ def test_what_is_told_of_offsets_reads_in_kio_as_it_was_written(version, found, 
     [(offset_commit, each) for each in range(2, 11)]
     + [(offset_fetch, each) for each in range(1, 11)],
 )
+@in_short
 @given(data=some.binary(max_size=60))
 def test_any_bytes_are_a_request_or_refused(module, version, data):
     with contextlib.suppress(MalformedFrame, *NOT_A_MESSAGE):
