@@ -45,9 +45,15 @@ class Strom:
         python = VENV / "bin" / "python"
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
-        pip = [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt"]
-        subprocess.run([*pip, ROOT], check=True)
-        subprocess.run([*pip, "--no-deps", "--force-reinstall", ROOT], check=True)
+        pip = [python, "-m", "pip"]
+        held = ["-q", "-c", ROOT / "constraints.txt"]
+        with tempfile.TemporaryDirectory(prefix="strom-bench-") as made:
+            # Compiling takes minutes: once, and installed even over the same version.
+            subprocess.run([*pip, "wheel", *held, "--no-deps", "-w", made, ROOT], check=True)
+            (wheel,) = Path(made).iterdir()
+            subprocess.run([*pip, "install", *held, wheel], check=True)
+            again = ["--no-deps", "--force-reinstall", wheel]
+            subprocess.run([*pip, "install", *held, *again], check=True)
 
     def command(self):
         return [str(VENV / "bin" / "strom"), "broker", "start", "--config", str(self.config)]
