@@ -16,12 +16,7 @@ from pyspark.sql import DataFrame
 from strom.pipelines import Pipeline
 
 pipeline = Pipeline("repartition")
-pipeline.topic(
-    "orders",
-    "orders-old",
-    includeHeaders="true",
-    **{"kafka.isolation.level": "read_committed"},
-)
+pipeline.topic("orders", "orders-old", includeHeaders="true")
 
 
 @pipeline.step

@@ -21,7 +21,7 @@ def run(spark, strom_topics, tmp_path):
     def run_once(pipeline: Pipeline, *, resets=(), stopping=lambda: False, show=None, once=True):
         pipeline.settings = replace(pipeline.settings, bootstrap=strom_topics.bootstrap)
         directory = Directory(tmp_path / "home", pipeline.name)
-        at_work = Run(pipeline, directory, spark, file="test.py", once=once)
+        at_work = Run(pipeline, directory, lambda: spark, file="test.py", once=once)
         return at_work.run(stopping=stopping, show=show or (lambda _: None), resets=resets)
 
     return run_once

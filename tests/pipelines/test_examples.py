@@ -1,49 +1,67 @@
 """The examples, each on real topics, from bytes to bytes: what is sent, and what must come out."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from strom.pipelines.graph import Graph
 from strom.pipelines.loading import load
+from strom.pipelines.picture_svg import draw_svg
 from strom.pipelines.status import DONE
+from tests.spark.topics import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "pipelines"
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples" / "pipelines"
+DOCS = ROOT / "docs"
 
 
 def text(value):
     return json.dumps(value).encode()
 
 
+class ExampleTopics:
+    """Topics under the names of the examples."""
+
+    def __init__(self, topics):
+        self._topics = topics
+        self._made = []
+
+    def make(self, *names, partitions=1):
+        for name in names:
+            self._topics.make(partitions, name)
+            self._made.append(name)
+
+    def send(self, name, *values, **more):
+        encoded = [each if isinstance(each, bytes | None) else text(each) for each in values]
+        self._topics.fill(name, encoded, **more)
+
+    def rows(self, name, count, partitions=1):
+        """Return what is there, once it is at least so much: a commit takes effect later."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            found = self._topics.read(name, partitions)
+            if len(found) >= count or time.monotonic() > deadline:
+                return found
+
+    def values(self, name, count):
+        return [json.loads(row.value) for row in self.rows(name, count)]
+
+    def remove(self):
+        for name in self._made:
+            self._topics.delete(name)
+
+
 @pytest.fixture
 def topics(strom_topics):
-    """Topics under the names of the examples, which are gone afterwards."""
-    made = []
-
-    class Named:
-        def make(self, *names, partitions=1):
-            for name in names:
-                strom_topics.make(partitions, name)
-                made.append(name)
-
-        def send(self, name, *values, keys=None, **more):
-            encoded = [each if isinstance(each, bytes | None) else text(each) for each in values]
-            keyed = [each.encode() for each in keys] if keys else None
-            strom_topics.fill(name, encoded, keys=keyed, **more)
-
-        def values(self, name, partitions=1):
-            rows = strom_topics.read(name, partitions)
-            return [json.loads(row.value) for row in rows]
-
-        rows = staticmethod(strom_topics.read)
-
-    yield Named()
-    for name in made:
-        strom_topics.delete(name)
+    named = ExampleTopics(strom_topics)
+    yield named
+    named.remove()
 
 
 @pytest.fixture
@@ -73,19 +91,21 @@ def test_str_03_filter_and_map(spark, topics, example, tmp_path, monkeypatch):
 
 def test_str_02_07_streams_are_merged_and_split(topics, example):
     topics.make("shop-orders", "web-orders", "orders")
-    topics.make("orders-domestic", "orders-abroad", "orders-unknown")
+    topics.make("orders-domestic", "orders-abroad")
     topics.send("shop-orders", {"id": "1", "country": "DE", "amount": 5})
     topics.send("web-orders", {"id": "2", "country": "FR", "amount": 6}, {"id": "3", "amount": 7})
     example("merge")
-    assert [(each["id"], each["channel"]) for each in by("id", topics.values("orders"))] == [
+    assert [(each["id"], each["channel"]) for each in by("id", topics.values("orders", 3))] == [
         ("1", "shop"),
         ("2", "web"),
         ("3", "web"),
     ]
     example("split")
-    assert topics.values("orders-domestic") == [{"id": "1", "amount": 5}]
-    assert topics.values("orders-abroad") == [{"id": "2", "country": "FR", "amount": 6}]
-    assert topics.values("orders-unknown") == [{"id": "3", "amount": 7}]
+    assert topics.values("orders-domestic", 1) == [{"id": "1", "amount": 5}]
+    assert by("id", topics.values("orders-abroad", 2)) == [
+        {"id": "2", "country": "FR", "amount": 6},
+        {"id": "3", "amount": 7},
+    ]
 
 
 def test_str_05_09_groups_have_count_sum_min_and_max_as_a_changelog(topics, example):
@@ -95,7 +115,7 @@ def test_str_05_09_groups_have_count_sum_min_and_max_as_a_changelog(topics, exam
     topics.send("rides", {"rider": "a", "km": 9})
     example("totals")
 
-    rows = topics.rows("rider-totals")
+    rows = topics.rows("rider-totals", 3)
     newest = {row.key.decode(): json.loads(row.value) for row in rows}
     assert len(rows) == 3
     assert newest == {
@@ -109,11 +129,9 @@ def reading(minute, celsius=200):
     return {"oven": "o", "at": at, "celsius": celsius}
 
 
-def windows(topics, name):
-    found = [
-        (each["start"][11:16], each["end"][11:16], each["readings"]) for each in topics.values(name)
-    ]
-    return sorted(found)
+def windows(topics, name, count):
+    found = topics.values(name, count)
+    return sorted((each["start"][11:16], each["end"][11:16], each["readings"]) for each in found)
 
 
 def test_str_06_windows_tumble_slide_and_follow_sessions_and_late_readings_are_told(
@@ -127,19 +145,19 @@ def test_str_06_windows_tumble_slide_and_follow_sessions_and_late_readings_are_t
     topics.send("oven-readings", reading(3), reading(31), reading(60))
     status = example("windows")
 
-    assert windows(topics, "oven-tumbling") == [
+    assert windows(topics, "oven-tumbling", 3) == [
         ("10:00", "10:05", 3),
         ("10:05", "10:10", 1),
         ("10:30", "10:35", 2),
     ]
-    assert windows(topics, "oven-sliding") == [
+    assert windows(topics, "oven-sliding", 5) == [
         ("09:55", "10:05", 3),
         ("10:00", "10:10", 4),
         ("10:05", "10:15", 1),
         ("10:25", "10:35", 2),
         ("10:30", "10:40", 2),
     ]
-    assert windows(topics, "oven-sessions") == [
+    assert windows(topics, "oven-sessions", 3) == [
         ("10:01", "10:07", 3),
         ("10:09", "10:12", 1),
         ("10:30", "10:34", 2),
@@ -159,7 +177,7 @@ def test_str_04_two_streams_are_joined(topics, example):
         {"order": "9", "at": at, "method": "nobody's"},
     )
     example("stream_stream")
-    assert topics.values("paid-orders") == [{"id": "1", "amount": 5, "method": "card"}]
+    assert topics.values("paid-orders", 1) == [{"id": "1", "amount": 5, "method": "card"}]
 
 
 def test_str_09_20_a_stream_is_joined_with_the_newest_of_a_table(topics, example):
@@ -170,11 +188,11 @@ def test_str_09_20_a_stream_is_joined_with_the_newest_of_a_table(topics, example
         {"name": "Ada", "city": "Bonn"},
         {"name": "Bob", "city": "Ulm"},
         None,
-        keys=["a", "a", "b", "b"],
+        keys=[b"a", b"a", b"b", b"b"],
     )
     topics.send("rides", {"rider": "a", "km": 1}, {"rider": "b", "km": 2})
     example("stream_table")
-    assert by("rider", topics.values("named-rides")) == [
+    assert by("rider", topics.values("named-rides", 2)) == [
         {"rider": "a", "km": 1, "name": "Ada", "city": "Bonn"},
         {"rider": "b", "km": 2},
     ]
@@ -183,9 +201,9 @@ def test_str_09_20_a_stream_is_joined_with_the_newest_of_a_table(topics, example
 def test_str_09_a_stream_becomes_a_table_and_a_changelog(topics, example):
     topics.make("flight-data", "rocket-positions")
     data = [{"altitude": n, "speed": 1} for n in (1, 2, 3)]
-    topics.send("flight-data", *data, keys=["r1", "r2", "r1"])
+    topics.send("flight-data", *data, keys=[b"r1", b"r2", b"r1"])
     example("changelog")
-    assert by("key", topics.values("rocket-positions")) == [
+    assert by("key", topics.values("rocket-positions", 2)) == [
         {"key": "r1", "altitude": 3, "speed": 1},
         {"key": "r2", "altitude": 2, "speed": 1},
     ]
@@ -199,13 +217,13 @@ def test_str_19_what_was_sent_twice_comes_once(topics, example):
     example("deduplicate")
     topics.send("events", sent[1], {"id": "3", "at": at, "text": "3"})
     example("deduplicate")
-    assert [each["id"] for each in by("id", topics.values("events-once"))] == ["1", "2", "3"]
+    assert [each["id"] for each in by("id", topics.values("events-once", 3))] == ["1", "2", "3"]
 
 
 def test_str_10_three_attempts_in_five_minutes_are_an_alert_with_the_holder(topics, example):
     """STR-10, USE-04."""
     topics.make("authorisations", "card-holders", "card-alerts")
-    topics.send("card-holders", {"name": "Eve", "phone": "110"}, keys=["c1"])
+    topics.send("card-holders", {"name": "Eve", "phone": "110"}, keys=[b"c1"])
 
     def attempt(card, minute):
         return {"card": card, "at": f"2026-11-16T10:{minute:02d}:00Z", "amount": 10}
@@ -217,7 +235,7 @@ def test_str_10_three_attempts_in_five_minutes_are_an_alert_with_the_holder(topi
         attempt("c3", 20),
     )
     example("credit_cards")
-    (alert,) = topics.values("card-alerts")
+    (alert,) = topics.values("card-alerts", 1)
     assert alert.pop("start").startswith("2026-11-16T10:00:00")
     assert alert == {"card": "c1", "name": "Eve", "phone": "110", "attempts": 3, "amount": 30}
 
@@ -225,16 +243,13 @@ def test_str_10_three_attempts_in_five_minutes_are_an_alert_with_the_holder(topi
 def test_str_16_top_10_a_topic_is_copied_into_more_partitions_in_order(topics, example):
     topics.make("orders-old", partitions=2)
     topics.make("orders-new", partitions=5)
-    keys = [b"k%d" % (n % 7) for n in range(100)]
-    topics.send(
-        "orders-old",
-        *(b"%d" % n for n in range(100)),
-        keys=[key.decode() for key in keys],
-        headers=[[("h", b"1")]],
-    )
+    # As many that each is in one partition.
+    keys = [b"k%d" % n for n in range(14)]
+    values = [b"%d" % n for n in range(100)]
+    topics.send("orders-old", *values, partitions=2, keys=keys, headers=[[("h", b"1")]])
     example("copy_topic")
 
-    old, new = topics.rows("orders-old", 2), topics.rows("orders-new", 5)
+    old, new = topics.rows("orders-old", 100, 2), topics.rows("orders-new", 100, 5)
     assert len({row.partition for row in new}) > 2
     assert {row.headers for row in new} == {(("h", b"1"),)}
     assert {key: [row.value for row in new if row.key == key] for key in keys} == {
@@ -242,7 +257,12 @@ def test_str_16_top_10_a_topic_is_copied_into_more_partitions_in_order(topics, e
     }
 
 
+def test_the_picture_in_the_docs_is_the_examples():
+    pipeline = load(EXAMPLES / "credit_cards.py")
+    assert (DOCS / "credit-cards.svg").read_text() == draw_svg(Graph.of(pipeline), pipeline.name)
+
+
 def test_every_example_is_named_in_the_docs():
-    page = (EXAMPLES.parent.parent / "docs" / "pipelines.md").read_text()
+    page = (DOCS / "pipelines.md").read_text()
     names = sorted(path.name for path in EXAMPLES.glob("*.py") if path.stem != "__init__")
     assert [name for name in names if name not in page] == []

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from strom.pipelines import Pipeline
 from strom.pipelines.directory import Directory
 from strom.pipelines.failure import ChangedError, StepError
-from strom.pipelines.status import DONE, FAILED, STOPPED
+from strom.pipelines.status import DONE, FAILED, STARTING, STOPPED
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -71,6 +71,25 @@ def test_str_01_a_request_ends_a_continuous_run_and_the_next_goes_on(
     assert kms(spark, tmp_path / "out") == [20, 20, 20, 40]
 
 
+def test_a_run_is_seen_from_its_beginning_and_a_missing_topic_ends_it(run, tmp_path):
+    directory = Directory(tmp_path / "home", "rides")
+    seen = []
+
+    def look(_status):
+        seen.append((directory.status().state, directory.is_held()))
+
+    with pytest.raises(StepError, match=r"^archive: .*no-such-topic"):
+        run(rides_of("no-such-topic", tmp_path / "out"), show=look)
+    assert seen[0] == (STARTING, True)
+    assert seen[-1] == (FAILED, True)
+    assert not directory.is_held()
+
+
+def test_a_failure_after_the_request_to_stop_is_a_stop(run, tmp_path):
+    status = run(rides_of("no-such-topic", tmp_path / "out"), stopping=lambda: True)
+    assert status.state == STOPPED
+
+
 def test_a_sink_that_does_not_fit_its_checkpoint_is_refused_until_it_is_reset(
     spark, strom_topics, run, tmp_path
 ):
@@ -92,10 +111,21 @@ def test_a_sink_that_does_not_fit_its_checkpoint_is_refused_until_it_is_reset(
     with pytest.raises(ChangedError, match=r"sink 'collect'.*sum.*max.*--reset collect"):
         run(total("max"))
     assert Directory(tmp_path / "home", "totals").status().state == FAILED
-    run(total("sum"))
     run(total("max"), resets=["collect"])
 
     assert seen == [3.0, 2.0]
+
+
+def test_files_of_another_checkpoint_are_not_gone_on_with(strom_topics, run, tmp_path):
+    pipeline = rides_of(strom_topics.make(), tmp_path / "out")
+    (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)
+    checkpoint = Directory(tmp_path / "home", "rides").checkpoint("archive")
+    with pytest.raises(StepError, match=r"^archive: .* has files of another checkpoint"):
+        run(pipeline)
+    checkpoint.mkdir(parents=True)
+    with pytest.raises(StepError, match=r"^archive: .* has files of another checkpoint"):
+        run(pipeline, resets=["archive"])
+    assert checkpoint.exists()
 
 
 def test_an_error_in_a_steps_code_names_the_step(strom_topics, run):
@@ -151,8 +181,3 @@ def test_bad_records_may_be_left_out_or_kept_apart(strom_topics, run):
 
     run(pipeline)
     assert found == {"skip": [1.0], "keep": [(1.0, None), (None, "{oops")]}
-
-
-def test_a_topic_that_is_not_there_names_the_sink_and_the_topic(run, tmp_path):
-    with pytest.raises(StepError, match=r"^archive: .*no-such-topic"):
-        run(rides_of("no-such-topic", tmp_path / "out"))

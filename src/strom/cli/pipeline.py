@@ -7,7 +7,7 @@ in its directory.
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -143,34 +143,34 @@ def run(options: RunOptions) -> None:
         Graph.of(pipeline)
         for warning in check(pipeline).warnings:
             print(f"strom: warning: {warning}", file=sys.stderr)
-        directory = Directory(options.home, pipeline.name)
-        spark = open_spark(pipeline, directory)
-        try:
-            follow(options, pipeline, directory, spark)
-        finally:
-            spark.stop()
+        follow(options, pipeline, Directory(options.home, pipeline.name))
 
 
-def follow(
-    options: RunOptions, pipeline: Pipeline, directory: Directory, spark: "SparkSession"
-) -> None:
-    """Run a pipeline on a session, and show how far it is."""
-    from strom.pipelines.running import Run
-
-    once = options.once
-    at_work = Run(pipeline, directory, spark, file=str(options.file.resolve()), once=once)
-    # Spark takes Ctrl+C for itself when a session begins; from here on it is ours.
-    with stoppable() as stop, screen_for(json=options.json) as show:
-        at_work.run(stopping=lambda: bool(stop), show=show, resets=options.reset)
-
-
-def open_spark(pipeline: Pipeline, directory: Directory) -> "SparkSession":
-    """Return a session for a pipeline; what Spark has to say goes to a file beside its state."""
+def follow(options: RunOptions, pipeline: Pipeline, directory: Directory) -> None:
+    """Run a pipeline, and show how far it is."""
     try:
+        from strom.pipelines.running import Run
         from strom.pipelines.session import open_session_for
     except ImportError as error:
         raise Failure(f"pipelines run on Spark: pip install 'strom[spark]' ({error})") from None
-    return open_session_for(pipeline, directory.path)
+    with ExitStack() as stack:
+
+        def open_spark() -> "SparkSession":
+            spark = open_session_for(pipeline, directory.path)
+            stack.callback(end, spark)
+            return spark
+
+        file = str(options.file.resolve())
+        at_work = Run(pipeline, directory, open_spark, file=file, once=options.once)
+        stop = stack.enter_context(stoppable())
+        show = stack.enter_context(screen_for(json=options.json))
+        at_work.run(stopping=lambda: bool(stop), show=show, resets=options.reset)
+
+
+def end(spark: "SparkSession") -> None:
+    """Stop Spark, which may be gone already."""
+    with suppress(Exception):
+        spark.stop()
 
 
 @app.command(

@@ -133,7 +133,7 @@ class Pipeline:
         with the record's place, "skip" leaves it out, "keep" has its text in a column `bad`.
         """
         given = options if SUBSCRIBING & options.keys() else {"subscribe": topic or name, **options}
-        self.nodes.append(Source(name, TOPIC, {"startingOffsets": "earliest", **given}, json, bad))
+        self.nodes.append(Source(name, TOPIC, {**READING, **given}, json, bad))
 
     def table(
         self, name: str, topic: str | None = None, *, json: str | None = None, **options: str
@@ -142,7 +142,7 @@ class Pipeline:
 
         A key whose newest value is null is not in it.
         """
-        given = {"subscribe": topic or name, **options}
+        given = {**COMMITTED, "subscribe": topic or name, **options}
         self.nodes.append(Source(name, TABLE, given, json))
 
     def source(self, load: Function) -> Function:
@@ -207,3 +207,7 @@ class Pipeline:
 
 #: The options of a topic that say what is read; one of them must be there.
 SUBSCRIBING = frozenset({"subscribe", "subscribePattern", "assign"})
+#: What another pipeline writes exactly once is there once for those who read what is committed.
+COMMITTED = {"kafka.isolation.level": "read_committed"}
+#: A pipeline begins with what is there.
+READING = {**COMMITTED, "startingOffsets": "earliest"}

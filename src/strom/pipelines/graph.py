@@ -24,9 +24,6 @@ from strom.pipelines.declaration import (
     Step,
 )
 from strom.pipelines.failure import DeclarationError
-from strom.spark.failure import OptionError
-from strom.spark.options import ReadOptions
-from strom.spark.write_options import WriteOptions
 
 SERVERS = "kafka.bootstrap.servers"
 #: Stands for the cluster, which is known when the pipeline runs.
@@ -183,6 +180,11 @@ def _step_problems(step: Step) -> Iterable[str]:
 
 
 def _option_problems(node: Source | Sink) -> Iterable[str]:
+    # Loaded here: commands that have nothing to do with pipelines start without it.
+    from strom.spark.failure import OptionError
+    from strom.spark.options import ReadOptions
+    from strom.spark.write_options import WriteOptions
+
     options = {SERVERS: ANY_SERVER, **node.options}
     try:
         if isinstance(node, Source) and node.kind != FRAME:

@@ -1,9 +1,11 @@
 """A pipeline's graph as an SVG: columns from left to right, an arrow for each input.
 
-A node's column is the longest way to it from a source, so every arrow points right. Inside a column
-nodes stand in the order of the middle of their inputs, which keeps most arrows from crossing.
+A node's column is the longest way to it from a source, so every arrow points right; a source stands
+just before its first reader. Inside a column nodes stand in the order of the middle of their
+inputs, which keeps most arrows from crossing, and sources below them.
 """
 
+import math
 from collections import defaultdict
 from html import escape
 from typing import NamedTuple
@@ -55,6 +57,10 @@ def _columns(graph: Graph) -> dict[str, int]:
     columns: dict[str, int] = {}
     for node in graph.nodes:
         columns[node.name] = 1 + max((columns[name] for name in node.inputs), default=-1)
+    for node in graph.nodes:
+        if isinstance(node, Source):
+            readers = [columns[reader.name] for reader in graph.readers(node.name)]
+            columns[node.name] = min(readers, default=1) - 1
     return columns
 
 
@@ -78,7 +84,7 @@ def _places(graph: Graph) -> dict[str, Place]:
 
 def _middle(graph: Graph, name: str, rows: dict[str, float]) -> float:
     inputs = graph[name].inputs
-    return sum(rows[each] for each in inputs) / len(inputs) if inputs else 0.0
+    return sum(rows[each] for each in inputs) / len(inputs) if inputs else math.inf
 
 
 def _arrows(graph: Graph, places: dict[str, Place]) -> list[str]:

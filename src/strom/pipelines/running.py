@@ -1,9 +1,9 @@
 """A pipeline at work on Spark: one streaming query per sink, from a start to a clean end.
 
-A run holds the lock of the pipeline's directory. Before any query starts, every sink's rows are
-built and compared with what its checkpoint is of, so a pipeline that cannot run changes nothing.
-Then all queries start, and the run looks at them several times a second: it writes the status, and
-ends
+A run holds the lock of the pipeline's directory, from before Spark starts. Before any query starts,
+every sink's rows are built and compared with what its checkpoint is of, so a pipeline that cannot
+run changes nothing. Then all queries start, and the run looks at them several times a second: it
+writes the status, and ends
 
 - once (`once=True`): when all that was there at the start is read;
 - when it is asked to (`stopping`, or a request in the directory): each query first ends the
@@ -18,10 +18,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -37,6 +39,8 @@ from strom.pipelines.shape import changes, refusal, shape_of
 from strom.pipelines.status import DONE, FAILED, RUNNING, STARTING, STOPPED, STOPPING, Status
 
 LOOK_SECONDS = 0.2
+#: Where Spark notes, beside the files of a sink, which micro-batches they are of.
+FILES_LOG = "_spark_metadata"
 #: How long a query may take to end the micro-batch that it is in before it is interrupted.
 BATCH_END_SECONDS_MAX = 30.0
 
@@ -73,6 +77,21 @@ class Query:
         return not self.query.isActive or not self.query.status["isTriggerActive"]
 
 
+def _refuse_written_files(sink: Sink) -> None:
+    """Refuse files that another checkpoint has written.
+
+    They have a log of the numbers of their micro-batches: a query that begins anew would count from
+    0 and leave out, without a word, what it takes for written.
+    """
+    path = sink.options.get("path", "")
+    if sink.kind == FILES and (Path(path) / FILES_LOG).exists():
+        raise StepError(
+            sink.name,
+            f"{path} has files of another checkpoint, and Spark would leave out micro-batches that "
+            "it takes for written; name another path, or move that directory away",
+        )
+
+
 def _write_files(writer: DataStreamWriter, options: dict[str, str]) -> StreamingQuery:
     if columns := options.pop("partitionBy", None):
         writer = writer.partitionBy(*(each.strip() for each in columns.split(",")))
@@ -93,7 +112,7 @@ class Run:
         self,
         pipeline: Pipeline,
         directory: Directory,
-        spark: SparkSession,
+        open_spark: Callable[[], SparkSession],
         *,
         file: str,
         once: bool,
@@ -101,7 +120,7 @@ class Run:
         self._pipeline = pipeline
         self._graph = Graph.of(pipeline)
         self._directory = directory
-        self._spark = spark
+        self._open_spark = open_spark
         self._once = once
         started_ms = now_ms()
         self._status = Status(
@@ -118,29 +137,49 @@ class Run:
                 self._say(STARTING, show)
                 for sink in resets:
                     self._reset(sink)
-                self._start()
+                self._start(self._open_spark())
                 state = self._follow(stopping, show)
             except Exception as error:
-                self._end_queries()
-                self._say(FAILED, show, str(error))
-                raise
+                self._abandon()
+                if stopping():
+                    # A signal to all processes of a group ends Spark under our hands.
+                    return self._say(STOPPED, show, str(error))
+                told = self._told(error)
+                self._say(FAILED, show, str(told))
+                if told is error:
+                    raise
+                raise told from error
             except BaseException:
-                self._end_queries()
+                self._abandon()
                 self._say(STOPPED, show)
                 raise
             return self._say(state, show)
 
+    def _abandon(self) -> None:
+        """Stop what can still be stopped; Spark itself may be gone."""
+        with suppress(Exception):
+            self._end_queries()
+
+    def _told(self, error: Exception) -> Exception:
+        if isinstance(error, Py4JError | OSError):
+            log = self._directory.path / "spark.log"
+            return PipelineError(f"Spark is gone: {explain(str(error))}; see {log}")
+        return error
+
     def _reset(self, name: str) -> None:
-        names = [sink.name for sink in self._graph.sinks]
-        if name not in names:
-            raise PipelineError(f"--reset {name}: there is no such sink; {nearest(name, names)}")
+        sinks = {sink.name: sink for sink in self._graph.sinks}
+        if name not in sinks:
+            raise PipelineError(f"--reset {name}: there is no such sink; {nearest(name, sinks)}")
+        _refuse_written_files(sinks[name])
         self._directory.forget(name)
 
-    def _start(self) -> None:
+    def _start(self, spark: SparkSession) -> None:
         """Check every sink, then start every query."""
         servers = self._pipeline.settings.bootstrap or ANY_SERVER
-        frames = Frames(self._spark, self._graph, self._pipeline.name, servers)
+        frames = Frames(spark, self._graph, self._pipeline.name, servers)
         rows = {sink.name: frames.of(sink) for sink in self._graph.sinks}
+        # A plan that is shortened would hide what has changed in it.
+        spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
         self._compare(rows)
         for sink in self._graph.sinks:
             with named(sink.name):
@@ -149,13 +188,14 @@ class Run:
 
     def _compare(self, rows: dict[str, DataFrame]) -> None:
         """Refuse sinks that do not fit their checkpoints, and keep what the checkpoints are of."""
-        self._spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
         old = self._directory.shapes()
         new = {}
         for sink in self._graph.sinks:
             sources = self._graph.sources_of(sink.name)
             new[sink.name] = shape_of(sink, sources, plan_of(rows[sink.name]))
-            if sink.name in old and self._directory.checkpoint(sink.name).exists():
+            if not self._directory.checkpoint(sink.name).exists():
+                _refuse_written_files(sink)
+            elif sink.name in old:
                 found = changes(old[sink.name], new[sink.name])
                 if found:
                     raise ChangedError(refusal(self._pipeline.name, sink.name, found))
@@ -190,8 +230,10 @@ class Run:
                 self._end_queries()
                 self._raise_failure()
                 return STOPPED
+            self._look()
             self._say(RUNNING, show)
             time.sleep(LOOK_SECONDS)
+        self._look()
         self._raise_failure()
         return DONE if self._once else STOPPED
 
@@ -217,17 +259,20 @@ class Run:
             time.sleep(LOOK_SECONDS if waiting else 0)
         for each in waiting:
             each.query.stop()
+        self._look()
 
-    def _say(self, state: str, show: Show, error: str | None = None) -> Status:
+    def _look(self) -> None:
         for each in self._queries:
             each.look()
+
+    def _say(self, state: str, show: Show, error: str | None = None) -> Status:
         found = replace(
             self._status,
             state=state,
             error=error,
             sinks=tuple(each.progress for each in self._queries),
         )
-        if found != self._status:
+        if found != self._status or state == STARTING:
             self._status = replace(found, updated_ms=now_ms())
             self._directory.write_status(self._status)
         show(self._status)

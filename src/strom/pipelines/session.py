@@ -4,11 +4,15 @@ What Spark logs goes to `spark.log` in the pipeline's directory: a terminal show
 """
 
 import os
+import signal
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from strom.pipelines.declaration import Pipeline
+from strom.pipelines.explaining import explain
+from strom.pipelines.failure import PipelineError
 from strom.spark.session import open_session
 
 #: A few partitions for the state: each is a task and a file in every micro-batch. Spark's 200 are
@@ -45,4 +49,14 @@ def open_session_for(pipeline: Pipeline, directory: Path) -> SparkSession:
     settings = {**DEFAULTS, **pipeline.settings.spark}
     given = settings.get(JAVA_OPTIONS, "")
     settings[JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={logging.as_uri()} {given}".strip()
-    return open_session(pipeline.name, pipeline.settings.master, settings=settings)
+    # Spark takes Ctrl+C for itself, and would end its jobs under our hands.
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        return open_session(pipeline.name, pipeline.settings.master, settings=settings)
+    except PySparkException as error:
+        raise PipelineError(
+            f"Spark did not start: {explain(str(error))}; it needs Java 17 or newer (JAVA_HOME), "
+            f"and may have said more in {directory / 'spark.log'}"
+        ) from None
+    finally:
+        signal.signal(signal.SIGINT, handler)
