@@ -68,7 +68,7 @@ def test_both_write_the_same_rows_to_the_same_partitions(spark, topics, codec):
 
 
 def test_both_read_the_same_rows(spark, topics):
-    """MSG-11, MSG-12: every column, of what either of them has written."""
+    """MSG-12: every column, of what either of them has written."""
     topic = topics.make(PARTITIONS)
     for connector in (JVM, STROM):
         write(rows_of(spark, 1000), connector, topics, topic)
@@ -78,7 +78,7 @@ def test_both_read_the_same_rows(spark, topics):
 
 
 def test_the_connector_reads_what_is_committed(spark, topics):
-    """MSG-12: aborted rows are left out where that is asked for."""
+    """STR-13: aborted rows are left out where that is asked for."""
     topic = topics.make()
     topics.fill_transaction(topic, [b"no"] * 10, commits=False)
     topics.fill_transaction(topic, [b"yes"] * 10, commits=True)
