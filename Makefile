@@ -2,7 +2,8 @@
 #
 #   make check   format, lint, types, layers and the pure tests, before each commit
 #   make test    everything, with real clients and Apache Kafka's own tools
-#   make demo    a broker, a stream of telemetry, and what one can do with it
+#   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash  (KEEP=1)
+#   make demo-broker  a broker, a stream of telemetry, and what one can do with it
 #   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
 #   make soak    the tests that get better with time: fuzzing, crashes  (SECONDS=600)
 
@@ -14,7 +15,7 @@ SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools lint check pure-broker pure-rest test demo bench soak
+.PHONY: setup compiled tools java lint check pure-broker pure-rest test demo demo-broker bench soak
 
 setup:
 	@tools/set-up python
@@ -24,6 +25,9 @@ compiled: setup
 
 tools: setup
 	@tools/set-up tools
+
+java: setup
+	@tools/set-up java
 
 lint: setup
 	$(PY) -m ruff check .
@@ -44,7 +48,10 @@ pure-rest: setup
 test: tools lint compiled
 	STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25
 
-demo: setup
+demo: java
+	@tools/demo $(if $(KEEP),--keep)
+
+demo-broker: setup
 	.venv/bin/strom demo
 
 bench: tools

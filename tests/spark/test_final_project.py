@@ -270,6 +270,7 @@ def test_prj_03_what_cannot_be_used_gets_its_reason(spark):
         {**GOOD, "time": "soon"},
         {**GOOD, "altitude_m": "high"},
         {**GOOD, "fuel_percent": 101},
+        {**GOOD, "flight": "~F-1"},
         "[",
     ]
     records = spark.createDataFrame([record(n, value) for n, value in enumerate(values)], SCHEMA)
@@ -279,6 +280,7 @@ def test_prj_03_what_cannot_be_used_gets_its_reason(spark):
         "no measured_at, or not of its type",
         "no altitude_m, or not of its type",
         "fuel_percent cannot be",
+        "flight cannot be",
         "no flight, or not of its type",
     ]
 

@@ -41,7 +41,7 @@ def flights(records: DataFrame) -> DataFrame:
     """Return where flights stand, each with its record's place, and why it cannot be used if so."""
     read = _read(records, FLIGHT)
     times = {name: f.col(name).try_cast("timestamp") for name in ("launch", "since")}
-    return _judged(read.withColumns(times), FLIGHT_COLUMNS, {})
+    return _judged(read.withColumns(times), FLIGHT_COLUMNS, {"flight": _is_flight()})
 
 
 def measurements(records: DataFrame) -> DataFrame:
@@ -50,6 +50,7 @@ def measurements(records: DataFrame) -> DataFrame:
         "measured_at", f.col("time").try_cast("timestamp")
     )
     limits = {
+        "flight": _is_flight(),
         "fuel_percent": f.col("fuel_percent").between(0, 100),
         "altitude_m": f.col("altitude_m") >= ALTITUDE_M_MIN,
         "speed_ms": ~f.isnan("speed_ms"),
@@ -125,6 +126,10 @@ def anomalies(measured: DataFrame) -> DataFrame:
             "%.0f °C, at most %.0f is usual", "engine_celsius", f.lit(HOT_CELSIUS)
         ).alias("detail"),
     )
+
+
+def _is_flight() -> Column:
+    return f.col("flight").rlike("^F-[0-9]+$")
 
 
 def _read(records: DataFrame, schema: str) -> DataFrame:

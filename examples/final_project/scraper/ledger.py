@@ -70,6 +70,8 @@ class Ledger:
                     "enable.idempotence": True,
                     "acks": "all",
                     "compression.type": "zstd",
+                    # What fails is raised; librdkafka need not say it too.
+                    "log_level": 2,
                 }
             )
             producer.init_transactions(SECONDS_MAX)

@@ -1,0 +1,226 @@
+"""The final project from start to end, with a crash on the way.
+
+python -m examples.final_project.demo [--seconds 25] [--plot FILE] [--keep]
+"""
+
+import argparse
+import logging
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from typing import NoReturn
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.table import Table
+
+from examples.final_project.database.migrate import migrate
+from examples.final_project.database.server import LocalServer
+from examples.final_project.demo import counting, showing
+from examples.final_project.demo.processes import Broker, NotReadyError, Processing, broker
+from examples.final_project.processing.pipeline import GROUP
+from examples.final_project.scraper import jobs, topics
+from examples.final_project.scraper.fetching import Fetcher
+from examples.final_project.scraper.ledger import Ledger
+from examples.final_project.scraper.schedule import Schedule
+from examples.final_project.scraper.scraper import Scraper
+from examples.final_project.site.app import Site, some_faults
+from examples.final_project.site.serving import served
+from strom.broker.host import wall_clock_ms
+
+SEED = 7
+TELL_EVERY_SECONDS = 5.0
+FIRST_SECONDS_MAX = 120.0
+AGREE_SECONDS_MAX = 90.0
+STORED = "SELECT (SELECT count(*) FROM flights.telemetry), (SELECT count(*) FROM flights.anomaly)"
+
+console = Console()
+
+
+class Demo:
+    """All parts, running."""
+
+    def __init__(self, at: Broker, database: LocalServer, directory: Path) -> None:
+        self.bootstrap = at.bootstrap
+        self.reader = database.url(role="flights_reader")
+        self.admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
+        self.scheduler = BackgroundScheduler()
+        self.fetcher = Fetcher(wall_clock_ms)
+        ledger = Ledger(at.bootstrap, "final-project-scraper", list(topics.SETTINGS))
+        self.scraper = Scraper(self.fetcher, ledger, wall_clock_ms, Random(SEED))
+        self.processing = Processing(at.bootstrap, database.url(role="flights_writer"), directory)
+
+    def scrape(self, work: list[jobs.Job]) -> None:
+        """Begin to scrape by the schedule."""
+        Schedule(self.scheduler, self.scraper).add(work)
+        self.scheduler.start()
+
+    def watch(self, seconds: float) -> None:
+        """Tell how it goes for a while."""
+        until = time.perf_counter() + seconds
+        while (left := until - time.perf_counter()) > 0:
+            time.sleep(min(left, TELL_EVERY_SECONDS))
+            self.processing.check()
+            self.tell()
+
+    def watch_first(self) -> None:
+        """Wait until something is stored: a crash before that would show nothing."""
+        until = time.perf_counter() + FIRST_SECONDS_MAX
+        while not showing.ask(self.reader, STORED)[0][0]:
+            if time.perf_counter() > until:
+                raise NotReadyError("Spark stored nothing")
+            self.watch(TELL_EVERY_SECONDS)
+
+    def tell(self) -> None:
+        """Say how many facts were written, stored, and are in between."""
+        measured, odd = showing.ask(self.reader, STORED)[0]
+        lags = self.lags()
+        behind = ", ".join(f"{name} {'-' if n is None else n}" for name, n in lags.items())
+        facts = self.scraper.counts["written"]
+        console.print(
+            f"  {facts:,} facts scraped · {measured:,} measurements and {odd} anomalies stored · "
+            f"lag: {behind}",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def lags(self) -> dict[str, int | None]:
+        """Return how far each query is behind."""
+        return {name: counting.lag(self.admin, name) for name in counting.QUERIES}
+
+    def agree(self) -> bool:
+        """Wait until all that was sent is stored; show both, and whether they are the same."""
+        until = time.perf_counter() + AGREE_SECONDS_MAX
+        while True:
+            found = counting.agreements(self.bootstrap, self.reader)
+            lags = self.lags()
+            holds = all(each.holds for each in found) and not any(n != 0 for n in lags.values())
+            if holds or time.perf_counter() > until:
+                break
+            self.processing.check()
+            time.sleep(1)
+        show_lags(lags)
+        show_agreements(found)
+        return holds
+
+
+def say(text: str) -> None:
+    """Tell the audience what happens."""
+    console.print(f"\n[bold]▸[/bold] {text}", soft_wrap=True)
+
+
+def show_lags(lags: dict[str, int | None]) -> None:
+    """Show each query as the consumer group it is."""
+    table = Table(title="The queries as consumer groups", title_justify="left")
+    for head in ("Group", "Topic", "Lag"):
+        table.add_column(head, justify="right" if head == "Lag" else "left")
+    for name, behind in lags.items():
+        table.add_row(GROUP + name, counting.QUERIES[name], str(behind))
+    console.print(table)
+
+
+def show_agreements(found: list[counting.Agreement]) -> None:
+    """Show what was sent beside what was stored."""
+    table = Table(title="Sent and stored", title_justify="left")
+    for head in ("What", "Sent", "Stored", ""):
+        table.add_column(head, justify="left" if head in ("What", "") else "right")
+    for each in found:
+        same = "the same" if each.holds else "NOT the same"
+        table.add_row(each.what, f"{each.sent:,}", f"{each.stored:,}", same)
+    console.print(table)
+
+
+@contextmanager
+def stage() -> Iterator[Demo]:
+    """Start everything but Spark; end everything, Spark too."""
+    with ExitStack() as parts:
+        directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="strom-project-")))
+        at = parts.enter_context(broker(directory))
+        topics.create(at.bootstrap)
+        say(f"A broker serves at {at.bootstrap}, with {len(topics.SETTINGS)} topics.")
+        database = parts.enter_context(LocalServer())
+        done = migrate(database.url())
+        say(f"PostgreSQL serves at {database.url()}; {len(done)} migrations were run.")
+        site = Site(SEED, wall_clock_ms, some_faults(SEED))
+        address = parts.enter_context(served(site))
+        demo = Demo(at, database, directory)
+        parts.callback(demo.fetcher.close)
+        parts.callback(demo.processing.kill)
+        demo.scrape([*jobs.of_site(address), jobs.of_broker("broker-1", at.metrics_url)])
+        parts.callback(demo.scheduler.shutdown)
+        say(
+            f"A site of rocket flights is at {address}; a tenth of its answers is bad. "
+            "The scraper is at it."
+        )
+        yield demo
+
+
+def play(demo: Demo, seconds: float, plot: Path) -> bool:
+    """Play all acts; return whether what was sent and what is stored are the same."""
+    say("Spark starts: three queries read the topics.")
+    demo.processing.start()
+    demo.watch_first()
+    demo.watch(seconds)
+    demo.processing.kill()
+    say("Spark was killed (SIGKILL), in the middle of whatever it did. The scraper goes on.")
+    demo.processing.start()
+    say("Spark runs again; each query goes on where its checkpoint says.")
+    demo.watch(seconds)
+    demo.scheduler.pause()
+    say("The scraper pauses, so that there is an end to count to.")
+    holds = demo.agree()
+    console.print(showing.flights_table(demo.reader))
+    showing.show_chart(console, demo.reader)
+    showing.draw(demo.reader, plot)
+    say(f"The curves of all flights are in {plot}.")
+    return holds
+
+
+def stay(demo: Demo) -> None:
+    """Go on until somebody ends it."""
+    demo.scheduler.resume()
+    say(f"It goes on. Brokers: {demo.bootstrap}; database: {demo.reader}. Ctrl+C ends it.")
+    while True:
+        demo.watch(TELL_EVERY_SECONDS)
+
+
+def main() -> int:
+    """Play the demo; 0 if the counts agree."""
+    parser = argparse.ArgumentParser(description="The final project, from site to database.")
+    parser.add_argument("--seconds", type=float, default=20.0, help="before and after the crash")
+    parser.add_argument("--plot", type=Path, default=Path("final-project.png"))
+    parser.add_argument("--keep", action="store_true", help="leave it running")
+    options = parser.parse_args()
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    logging.getLogger("examples").setLevel(logging.ERROR)
+    signal.signal(signal.SIGTERM, interrupted)
+    began = time.perf_counter()
+    try:
+        with stage() as demo:
+            holds = play(demo, options.seconds, options.plot)
+            took = time.perf_counter() - began
+            same = "Nothing was lost and nothing doubled" if holds else "The counts do NOT agree"
+            say(f"{same}: one crash on the way, {took:.0f} s in all.")
+            if options.keep:
+                stay(demo)
+            return 0 if holds else 1
+    except NotReadyError as error:
+        console.print(f"[red]{error}[/red]")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def interrupted(_number: int, _frame: object) -> NoReturn:
+    """End as Ctrl+C does."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
