@@ -2,9 +2,9 @@
 
 - CYTHON, by Cython: the walk over the records of a batch, records as columns, and columns as
   records. Without it `strom.records.walk`, `columns` and `packing` use those in Python.
-- COMPILED, by mypyc: the modules that every request goes through, as they are. Without that the
-  same files run as Python. An editable install leaves them alone: who changes a module wants to
-  run what is in the file.
+- COMPILED, by mypyc: the modules that every request goes through, and those that decide about
+  groups and transactions, as they are. Without that the same files run as Python. An editable
+  install leaves them alone: who changes a module wants to run what is in the file.
 
 All is `optional`: where there is no C compiler the install goes on without.
 """
@@ -22,10 +22,14 @@ COMPILED = (
     "wire/produce",
     "wire/fetch",
     "wire/codec",
+    "wire/guard",
+    "wire/writers",
+    "wire/schema_writer",
     "records/batch",
     "records/walk",
     "records/validate",
     "records/record",
+    "records/keyed",
     "log/index",
     "log/segment",
     "log/segmented",
@@ -35,11 +39,41 @@ COMPILED = (
     "replication/progress",
     "replication/waiting",
     "replication/partition",
+    "groups/machine",
+    "groups/members",
+    "groups/consumer/member",
+    "groups/consumer/group",
+    "groups/consumer/draft",
+    "groups/consumer/heartbeat",
+    "groups/consumer/membership",
+    "groups/consumer/progress",
+    "groups/consumer/reconcile",
+    "groups/consumer/replay",
+    "groups/consumer/rows",
+    "groups/consumer/target",
+    "groups/consumer/coordinator",
+    "groups/consumer/assignors/uniform",
+    "groups/classic/change",
+    "groups/classic/group",
+    "groups/classic/joining",
+    "groups/classic/presence",
+    "groups/classic/rebalance",
+    "groups/classic/replies",
+    "groups/classic/syncing",
+    "transactions/transaction",
+    "transactions/beginning",
+    "transactions/ending",
+    "transactions/machine",
     "broker/link",
     "broker/connection",
     "broker/dispatch",
     "broker/flushing",
     "broker/preparing",
+    "broker/coordinating",
+    "broker/coordinator_log",
+    "broker/timers",
+    "broker/transacting",
+    "broker/markers",
     "broker/api/produce",
     "broker/api/fetch",
 )
