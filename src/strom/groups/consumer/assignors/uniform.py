@@ -15,6 +15,9 @@ from uuid import UUID
 
 from strom.groups.consumer.assignors.subscriber import Partitions, Subscriber
 
+#: The place of a topic that nobody wants any more.
+NOWHERE = -1
+
 
 def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dict[str, Partitions]:
     """Spread the partitions evenly, moving as few as possible."""
@@ -30,73 +33,83 @@ def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dic
 
 
 class Shares:
-    """An assignment in the making; members are known by their place in the list."""
+    """An assignment in the making; members and topics are known by their places in the lists."""
 
     def __init__(self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> None:
         self._subscribers = subscribers
-        self._counts = counts
-        self._held: list[dict[UUID, set[int]]] = [{} for _ in subscribers]
+        subscribed = frozenset().union(*{each.topics for each in subscribers})
+        self._topics = sorted(subscribed, key=lambda topic: topic.int)
+        self._places = {topic: place for place, topic in enumerate(self._topics)}
+        self._counts = [counts[topic] for topic in self._topics]
+        #: Of each member, the topics that it wants; mostly all want the same.
+        self._wishes = self._wished()
+        self._held: list[dict[int, set[int]]] = [{} for _ in subscribers]
         self._loads = [0] * len(subscribers)
         #: Those that get something else than what they had.
         self._changed: set[int] = set()
-        subscribed = frozenset().union(*{each.topics for each in subscribers})
-        self._topics = sorted(subscribed, key=lambda topic: topic.int)
-        self._order = {topic: place for place, topic in enumerate(self._topics)}
         #: Of each topic, those that hold some of its partitions.
-        self._holders: dict[UUID, set[int]] = {topic: set() for topic in self._topics}
+        self._holders: list[set[int]] = [set() for _ in self._topics]
+
+    def _wished(self) -> list[frozenset[int]]:
+        known: dict[frozenset[UUID], frozenset[int]] = {}
+        for each in self._subscribers:
+            if each.topics not in known:
+                known[each.topics] = frozenset([self._places[topic] for topic in each.topics])
+        return [known[each.topics] for each in self._subscribers]
 
     def keep(self) -> None:
         """Let everybody keep what it may keep."""
-        taken: dict[UUID, set[int]] = {topic: set() for topic in self._topics}
+        taken: list[set[int]] = [set() for _ in self._topics]
         for member, subscriber in enumerate(self._subscribers):
+            wish = self._wishes[member]
             for topic, partitions in subscriber.owned.items():
+                place = self._places.get(topic, NOWHERE)
                 kept: set[int] = set()
-                if topic in subscriber.topics:
-                    kept = set(partitions.difference(taken[topic]))
-                    count = self._counts[topic]
+                if place in wish:
+                    kept = set(partitions.difference(taken[place]))
+                    count = self._counts[place]
                     if kept and max(kept) >= count:
                         kept = {each for each in kept if each < count}
                 if len(kept) < len(partitions):
                     self._changed.add(member)
                 if kept:
-                    taken[topic] |= kept
-                    self._held[member][topic] = kept
+                    taken[place] |= kept
+                    self._held[member][place] = kept
                     self._loads[member] += len(kept)
-                    self._holders[topic].add(member)
+                    self._holders[place].add(member)
 
     def trim(self) -> None:
         """Take from each what is more than its share, the same from all its topics."""
-        total = sum(self._counts[topic] for topic in self._topics)
-        least, longer = divmod(total, max(1, len(self._subscribers)))
+        least, longer = divmod(sum(self._counts), max(1, len(self._subscribers)))
         # One more is for those that have it already.
-        by_load = sorted(range(len(self._loads)), key=lambda member: -self._loads[member])
+        by_load = sorted(range(len(self._loads)), key=self._loads.__getitem__, reverse=True)
         for rank, member in enumerate(by_load):
             quota = least + (rank < longer)
             if self._loads[member] > quota:
                 ranked = [
-                    (index, self._order[topic], topic, partition)
-                    for topic, partitions in self._held[member].items()
+                    (index, place, partition)
+                    for place, partitions in self._held[member].items()
                     for index, partition in enumerate(sorted(partitions))
                 ]
-                for _, _, topic, partition in sorted(ranked)[quota:]:
-                    self._remove(member, topic, partition)
+                for _, place, partition in sorted(ranked)[quota:]:
+                    self._remove(member, place, partition)
 
     def hand_out(self) -> None:
         """Give what nobody has to the subscriber with the least; the choosiest topics first."""
-        readers: dict[UUID, list[int]] = {topic: [] for topic in self._topics}
-        for member, subscriber in enumerate(self._subscribers):
-            for topic in subscriber.topics:
-                readers[topic].append(member)
-        for topic in sorted(self._topics, key=lambda topic: len(readers[topic])):
-            held = (self._held[member][topic] for member in self._holders[topic])
-            free = sorted(set(range(self._counts[topic])).difference(*held))
+        readers: list[list[int]] = [[] for _ in self._topics]
+        for member, wish in enumerate(self._wishes):
+            for place in wish:
+                readers[place].append(member)
+        for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
+            held = [self._held[member][place] for member in self._holders[place]]
+            free = sorted(set(range(self._counts[place])).difference(*held))
             if not free:
                 continue
-            waiting = [(self._loads[member], member) for member in readers[topic]]
+            waiting = [(self._loads[member], member) for member in readers[place]]
             heapify(waiting)
             for partition in free:
                 load, member = waiting[0]
-                self._add(member, topic, partition)
+                self._add(member, place, partition)
                 heapreplace(waiting, (load + 1, member))
 
     def even_out(self) -> None:
@@ -107,29 +120,29 @@ class Shares:
             open_members = (each for each in range(len(self._loads)) if each not in settled)
             start = min(open_members, key=lambda member: self._loads[member])
             chain, reached = self._find_chain(start, settled)
-            for giver, taker, topic in chain:
-                self._move(giver, taker, topic)
+            for giver, taker, place in chain:
+                self._move(giver, taker, place)
             if not chain:
                 settled |= reached
 
     def _find_chain(
         self, start: int, settled: set[int]
-    ) -> tuple[list[tuple[int, int, UUID]], set[int]]:
+    ) -> tuple[list[tuple[int, int, int]], set[int]]:
         """Return the links from one that has two more, and all that were looked at on the way."""
         enough = self._loads[start] + 2
-        came_by: dict[int, tuple[int, UUID]] = {}
+        came_by: dict[int, tuple[int, int]] = {}
         reached = {start}
-        looked_at: set[UUID] = set()
+        looked_at: set[int] = set()
         level = [start]
         while level:
             found: list[int] = []
             for taker in level:
-                topics = self._subscribers[taker].topics - looked_at
-                looked_at |= topics
-                for topic in sorted(topics, key=self._order.__getitem__):
-                    for giver in sorted(self._holders[topic] - reached - settled):
+                places = self._wishes[taker].difference(looked_at)
+                looked_at |= places
+                for place in sorted(places):
+                    for giver in sorted(self._holders[place] - reached - settled):
                         reached.add(giver)
-                        came_by[giver] = (taker, topic)
+                        came_by[giver] = (taker, place)
                         found.append(giver)
             richest = max(found, key=lambda member: (self._loads[member], -member), default=start)
             if self._loads[richest] >= enough:
@@ -138,40 +151,42 @@ class Shares:
         return [], reached
 
     def _links(
-        self, giver: int, start: int, came_by: Mapping[int, tuple[int, UUID]]
-    ) -> list[tuple[int, int, UUID]]:
+        self, giver: int, start: int, came_by: Mapping[int, tuple[int, int]]
+    ) -> list[tuple[int, int, int]]:
         links = []
         while giver != start:
-            taker, topic = came_by[giver]
-            links.append((giver, taker, topic))
+            taker, place = came_by[giver]
+            links.append((giver, taker, place))
             giver = taker
         # The last taker first: who passes on gives what it had before.
         return links[::-1]
 
-    def _move(self, giver: int, taker: int, topic: UUID) -> None:
-        had = self._subscribers[taker].owned.get(topic, frozenset())
-        own = self._subscribers[giver].owned.get(topic, frozenset())
+    def _move(self, giver: int, taker: int, place: int) -> None:
+        had, own = self._owned(taker, place), self._owned(giver, place)
         # Best is what goes home, then what the giver has just got, then the highest number.
         partition = max(
-            self._held[giver][topic], key=lambda each: (each in had, each not in own, each)
+            self._held[giver][place], key=lambda each: (each in had, each not in own, each)
         )
-        self._remove(giver, topic, partition)
-        self._add(taker, topic, partition)
+        self._remove(giver, place, partition)
+        self._add(taker, place, partition)
 
-    def _add(self, member: int, topic: UUID, partition: int) -> None:
-        self._held[member].setdefault(topic, set()).add(partition)
+    def _owned(self, member: int, place: int) -> frozenset[int]:
+        return self._subscribers[member].owned.get(self._topics[place], frozenset())
+
+    def _add(self, member: int, place: int, partition: int) -> None:
+        self._held[member].setdefault(place, set()).add(partition)
         self._loads[member] += 1
-        self._holders[topic].add(member)
+        self._holders[place].add(member)
         self._changed.add(member)
 
-    def _remove(self, member: int, topic: UUID, partition: int) -> None:
-        held = self._held[member][topic]
+    def _remove(self, member: int, place: int, partition: int) -> None:
+        held = self._held[member][place]
         held.remove(partition)
         self._loads[member] -= 1
         self._changed.add(member)
         if not held:
-            del self._held[member][topic]
-            self._holders[topic].remove(member)
+            del self._held[member][place]
+            self._holders[place].remove(member)
 
     def assignment(self) -> dict[str, Partitions]:
         """Return what each member shall have: what it had, as it was, if it keeps just that."""
@@ -179,7 +194,9 @@ class Shares:
         for member, subscriber in enumerate(self._subscribers):
             if member in self._changed:
                 held = self._held[member]
-                shares[subscriber.member_id] = {each: frozenset(held[each]) for each in held}
+                shares[subscriber.member_id] = {
+                    self._topics[place]: frozenset(held[place]) for place in held
+                }
             else:
                 shares[subscriber.member_id] = subscriber.owned
         return shares
