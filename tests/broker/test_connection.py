@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from strom.broker.alertness import Alertness
 from strom.broker.connection import (
     RECEIVE_BYTES,
     RECEIVE_KEPT_BYTES_MAX,
@@ -26,6 +27,7 @@ class Server:
 
     def __init__(self, memory_bytes_max=-1, answer=None):
         self.request_bytes_max = REQUEST_BYTES_MAX
+        self.alertness = Alertness(asyncio.get_running_loop())
         memory = RequestMemory(memory_bytes_max)
         self.reserve, self.release = memory.reserve, memory.release
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX

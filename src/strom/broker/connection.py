@@ -19,6 +19,7 @@ from collections.abc import Coroutine, Sequence
 from mmap import mmap
 from typing import Protocol
 
+from strom.broker.alertness import SMALL_BYTES_MAX, Alertness
 from strom.broker.link import Link
 from strom.wire.fetch import Part
 from strom.wire.primitives import INT32
@@ -59,6 +60,10 @@ class Server(Protocol):
 
     def now_ms(self) -> int:
         """Return the time."""
+
+    @property
+    def alertness(self) -> Alertness:
+        """Return what keeps the loop awake."""
 
     @property
     def request_bytes_max(self) -> int:
@@ -293,6 +298,8 @@ class Connection:
         Return False if there is no memory for it now; the server calls `resume` when there is.
         """
         if self._end == self._start:
+            if 0 < self._end <= SMALL_BYTES_MAX and not self._slots:
+                self._server.alertness.expect(id(self))
             self._start = self._end = 0
             if len(self._buffer) > self._server.kept_bytes_max:
                 self._use(bytearray())

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from strom.broker.alertness import Alertness
 from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Connection
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
@@ -100,6 +101,7 @@ class Server:
         self.take_frame = self._dispatch.take
         self._zero_copy = zero_copy
         self._loop = asyncio.get_running_loop()
+        self.alertness = Alertness(self._loop)
         #: The bound sockets, each with its listener's name.
         self._sockets = {each: name for name, each in listening.items()}
         self._accepting = False
