@@ -154,14 +154,15 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - a fault in one request must not end the others
             self._fail(call, error)
             return
-        if isinstance(reply, Coroutine):
-            call.slot.task = self._start_task(self._finish(call, reply))
-        elif type(reply) is Ordered:
+        if type(reply) is Ordered:
             self._serve_in_order(call, reply.work)
         elif type(reply) is Large:
             call.slot.task = self._start_task(self._finish_large(call, reply))
-        else:
+        # Answers that come often are tuples; to ask an abstract class takes longer.
+        elif isinstance(reply, tuple) or not isinstance(reply, Coroutine):
             self._answer(call, reply)
+        else:
+            call.slot.task = self._start_task(self._finish(call, reply))
 
     def _serve_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
         call.connection.block()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from strom.broker.context import Context
 from strom.log.cold import warmed
 from strom.log.log import Log
-from strom.records.batch import CODEC_AT, CODEC_MASK, HEADER_SIZE, read_header
+from strom.records.batch import HEADER_SIZE, read_header
 from strom.records.validate import check_field, is_heavy
 from strom.records.walk import Facts, inspect_batch
 from strom.replication.partition import Partition
@@ -57,9 +57,7 @@ def must_prepare(topic: ProduceTopic, context: Context) -> bool:
 
 def needs_thread(log: Log, records: memoryview) -> bool:
     """Whether the batch takes long to bring into its topic's form, or to look into."""
-    if log.needs_recompression(records):
-        return True
-    return bool(records[CODEC_AT] & CODEC_MASK) and is_heavy(read_header(records), records)
+    return log.needs_recompression(records) or is_heavy(records)
 
 
 async def prepare(request: ProduceRequest, context: Context) -> Prepared:

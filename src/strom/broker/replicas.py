@@ -411,7 +411,8 @@ class Replicas:
 
 def is_counted_on(node_id: int, state: cluster.Partition) -> bool:
     """Whether the node is one of those who are taken to have all of the partition's records."""
-    return node_id in (*state.isr, *state.eligible_leaders, *state.last_known_leaders)
+    counted_on = state.isr, state.eligible_leaders, state.last_known_leaders
+    return any(node_id in nodes for nodes in counted_on)
 
 
 def gather(

@@ -8,6 +8,9 @@ A batch's records are compressed as one piece. What is written can be read by ev
   content (`lz4_frame`); a frame whose blocks depend on each other is refused, as Kafka does.
 
 Decompression never yields more than the caller allows: a few bytes can claim gigabytes.
+
+Who looks at records once and lets them go has them put into a `Room`, which is used again: fresh
+memory costs as much as decompressing into it.
 """
 
 import struct
@@ -55,6 +58,24 @@ _XERIAL_BLOCK_BYTES_MAX = 32 * 1024
 _INT32 = struct.Struct(">i")
 
 
+class Room:
+    """Memory for one decompression after another; each overwrites the one before."""
+
+    #: What is larger gets memory of its own, and gives it back.
+    KEPT_BYTES_MAX = 2 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def take(self, size: int) -> memoryview:
+        """Return so many bytes to write to, whatever they hold."""
+        if size > self.KEPT_BYTES_MAX:
+            return memoryview(bytearray(size))
+        if size > len(self._kept):
+            self._kept = bytearray(size)
+        return memoryview(self._kept)[:size]
+
+
 def codec_of(number: int) -> Codec:
     """Return the codec with this number; a number that Kafka does not know is refused."""
     try:
@@ -83,9 +104,18 @@ def decompress(codec: int, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_B
     return bytes(expand(codec, data, size_bytes_max=size_bytes_max))
 
 
-def expand(codec: int, data: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
-    """As `decompress`, for who looks at the data once: it is not copied into bytes."""
-    return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max)
+def expand(
+    codec: int,
+    data: Buffer,
+    *,
+    size_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    room: Room | None = None,
+) -> Buffer:
+    """As `decompress`, for who looks at the data once: it is not copied into bytes.
+
+    It may lie in the room, until the room is used again.
+    """
+    return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max, room or Room())
 
 
 def _keep(data: Buffer, level: int | None) -> bytes:
@@ -117,20 +147,24 @@ def _corrupt(codec: Codec, reason: object) -> KafkaError:
     )
 
 
-def _unkeep(data: Buffer, size_bytes_max: int) -> Buffer:
+def _unkeep(data: Buffer, size_bytes_max: int, _: Room) -> Buffer:
     if len(data) > size_bytes_max:
         raise _corrupt(Codec.NONE, f"more than {size_bytes_max} bytes")
     return data
 
 
 def _decompress_growing(
-    codec: Codec, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int
+    codec: Codec,
+    into: Callable[[Buffer, memoryview], int],
+    data: Buffer,
+    size_bytes_max: int,
+    room: Room,
 ) -> memoryview:
     """Decompress into a buffer that grows up to the limit, since no header tells the size."""
     # Text comes down to a fifth or less; what was too small is done in vain.
     size = min(max(8 * len(data), 4096), size_bytes_max)
     while True:
-        target = bytearray(size)
+        target = room.take(size)
         try:
             filled = into(data, target)
         except cramjam.DecompressionError as error:
@@ -139,29 +173,33 @@ def _decompress_growing(
                 raise _corrupt(codec, error) from None
             size = min(size * 8, size_bytes_max)
         else:
-            return memoryview(target)[:filled]
+            return target[:filled]
 
 
-def _decompress_gzip(data: Buffer, size_bytes_max: int) -> Buffer:
-    return _decompress_growing(Codec.GZIP, cramjam.gzip.decompress_into, data, size_bytes_max)
+def _decompress_gzip(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
+    into = cramjam.gzip.decompress_into
+    return _decompress_growing(Codec.GZIP, into, data, size_bytes_max, room)
 
 
-def _decompress_lz4(data: Buffer, size_bytes_max: int) -> Buffer:
+def _decompress_lz4(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
     try:
         lz4_frame.check_header(data)
         blocks = lz4_frame.read_blocks(data)
         if blocks is not None:
-            return lz4_frame.decompress_blocks(data, blocks, size_bytes_max)
+            space = lz4_frame.space_for(data, blocks)
+            return lz4_frame.decompress_blocks(data, blocks, room.take(min(space, size_bytes_max)))
     except ValueError as error:
         raise _corrupt(Codec.LZ4, error) from None
-    return _decompress_growing(Codec.LZ4, cramjam.lz4.decompress_into, data, size_bytes_max)
+    into = cramjam.lz4.decompress_into
+    return _decompress_growing(Codec.LZ4, into, data, size_bytes_max, room)
 
 
-def _decompress_zstd(data: Buffer, size_bytes_max: int) -> Buffer:
-    return _decompress_growing(Codec.ZSTD, cramjam.zstd.decompress_into, data, size_bytes_max)
+def _decompress_zstd(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
+    into = cramjam.zstd.decompress_into
+    return _decompress_growing(Codec.ZSTD, into, data, size_bytes_max, room)
 
 
-def _decompress_snappy(data: Buffer, size_bytes_max: int) -> bytes:
+def _decompress_snappy(data: Buffer, size_bytes_max: int, _: Room) -> bytes:
     if bytes(data[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
         return _decompress_snappy_block(data, size_bytes_max)
     view = memoryview(data)
@@ -200,7 +238,7 @@ _COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
     Codec.LZ4: lz4_frame.compress,
     Codec.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int], Buffer]] = {
+_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int, Room], Buffer]] = {
     Codec.NONE: _unkeep,
     Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,

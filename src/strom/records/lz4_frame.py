@@ -100,11 +100,17 @@ def bytes_max(data: Buffer) -> int:
     )
 
 
-def decompress_blocks(data: Buffer, blocks: list[Block], size_bytes_max: int) -> memoryview:
-    """Return what is in the blocks of a frame; more than the limit is an error."""
+def space_for(data: Buffer, blocks: list[Block]) -> int:
+    """Return how much room is enough for what is in the blocks of a frame."""
+    return min(len(blocks) * BLOCK_BYTES_MAX, RATIO_MAX * len(data))
+
+
+def decompress_blocks(data: Buffer, blocks: list[Block], target: memoryview) -> memoryview:
+    """Put what is in the blocks of a frame into the target; return the part that it fills.
+
+    More than there is room for is an error.
+    """
     view = memoryview(data)
-    space = min(len(blocks) * BLOCK_BYTES_MAX, RATIO_MAX * len(view), size_bytes_max)
-    target = memoryview(bytearray(space))
     filled = 0
     for start, end, is_stored in blocks:
         room = target[filled : filled + BLOCK_BYTES_MAX]

@@ -14,6 +14,7 @@ cannot read, the answer here is INVALID_RECORD; no client tries either of them a
 from typing import NamedTuple, NoReturn
 
 from strom.records.batch import (
+    CODEC_AT,
     CODEC_MASK,
     CONTROL_FLAG,
     HEADER_SIZE,
@@ -174,13 +175,13 @@ def _no_batch(produce_version: int) -> KafkaError:
     )
 
 
-def is_heavy(header: Header, batch: Buffer) -> bool:
+def is_heavy(batch: Buffer) -> bool:
     """Whether looking at the records could hold up an event loop: then `inspect_batch` first."""
-    limit = LIGHT_BYTES_MAX.get(header.attributes & CODEC_MASK)
+    codec = batch[CODEC_AT] & CODEC_MASK
+    limit = LIGHT_BYTES_MAX.get(codec)
     if limit is None:
         return False
-    payload = memoryview(batch)[HEADER_SIZE : header.length + PREFIX_SIZE]
-    return bytes_max(header.attributes & CODEC_MASK, payload) > limit
+    return bytes_max(codec, memoryview(batch)[HEADER_SIZE:]) > limit
 
 
 def check_batch(

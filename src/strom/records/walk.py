@@ -5,6 +5,8 @@
 batch, decompressed first where need be; it may be called in a thread.
 """
 
+import threading
+
 from strom.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -13,7 +15,7 @@ from strom.records.batch import (
     Buffer,
     Header,
 )
-from strom.records.compression import DECOMPRESSED_BYTES_MAX, expand
+from strom.records.compression import DECOMPRESSED_BYTES_MAX, Room, expand
 from strom.records.plain_walk import NO_RECORD, BrokenRecordsError, Facts, Fault, Sifted
 from strom.wire.errors import KafkaError
 
@@ -42,6 +44,9 @@ __all__ = [
 
 UNREADABLE = Facts(Fault.UNREADABLE, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, NO_RECORD, True)
 
+#: Each thread's room for the records that it looks at.
+_rooms = threading.local()
+
 
 def inspect_batch(
     header: Header, batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX
@@ -55,7 +60,16 @@ def inspect_batch(
     if not codec:
         return walk(batch, HEADER_SIZE, size, header.record_count, header.base_timestamp)
     try:
-        payload = expand(codec, memoryview(batch)[HEADER_SIZE:size], size_bytes_max=size_bytes_max)
+        records = memoryview(batch)[HEADER_SIZE:size]
+        payload = expand(codec, records, size_bytes_max=size_bytes_max, room=_room())
     except KafkaError:
         return UNREADABLE
     return walk(payload, 0, len(payload), header.record_count, header.base_timestamp)
+
+
+def _room() -> Room:
+    try:
+        room: Room = _rooms.room
+    except AttributeError:
+        room = _rooms.room = Room()
+    return room

@@ -21,7 +21,6 @@ Versions:
 
 import asyncio
 from collections.abc import Coroutine
-from typing import NamedTuple
 
 from strom.broker.context import Context, Ordered
 from strom.broker.preparing import (
@@ -59,13 +58,8 @@ ACKS_LEADER = 1
 ACKS_ALL = -1
 
 Reply = ProduceResponse | None
-
-
-class Receipt(NamedTuple):
-    """A batch that was appended, and where."""
-
-    partition: Partition
-    appended: Appended
+#: Where a batch was appended, and what became of it there.
+Receipt = tuple[Partition, Appended]
 
 
 def handle(
@@ -210,7 +204,7 @@ def append(
         return refusal(topic, index, error, context)
     metrics.produced_bytes += len(records)
     metrics.produced_records += header.record_count
-    receipts.append(Receipt(partition, appended))
+    receipts.append((partition, appended))
     return ProducePartitionResponse(
         index,
         ErrorCode.NONE,
