@@ -47,10 +47,11 @@ Written by `make bench`; do not edit. Both brokers are loaded in turn, case by c
 machine and disk with their defaults; rounds: {rounds}, alternating which goes first. A cell is the
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
 librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from Kafka's own
-producer-perf-test and consumer-perf-test. MB are 10^6 bytes of values; CPU is the broker's, user
-and system. For groups both brokers are told not to wait for more members or between assignments;
-their members (`bench/members.py`) have no waits of their own, as a client library has: a heartbeat
-is due when there may be something to hear.
+producer-perf-test and consumer-perf-test. librdkafka's consumer is told not to rest for a second
+when its queue is full (`fetch.queue.backoff.ms`). MB are 10^6 bytes of values; CPU is the broker's,
+user and system. For groups both brokers are told not to wait for more members or between
+assignments; their members (`bench/members.py`) have no waits of their own, as a client library has:
+a heartbeat is due when there may be something to hear.
 A commit of a transaction is timed from when its records are written. The bar of producers beside
 compaction is on Strom's own number. The KB per partition are what 3,000 more of them add: for Kafka
 to the objects alive on its heap after a full collection, for Strom to all of its anonymous memory.

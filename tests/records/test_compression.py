@@ -13,6 +13,7 @@ from strom.records.compression import (
     CODECS_BY_NAME,
     XERIAL_MAGIC,
     Codec,
+    Room,
     codec_named,
     codec_of,
     compress,
@@ -42,6 +43,22 @@ def test_any_buffer_will_do(codec):
     packed = compress(codec, memoryview(bytearray(TEXT)))
     assert decompress(codec, memoryview(bytearray(packed))) == TEXT
     assert expand(codec, memoryview(bytearray(packed))) == TEXT
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_room_is_used_again(codec):
+    """Whatever stood there, and however large what comes next is, even larger than is kept."""
+    room = Room()
+    for data in (TEXT, b"", TEXT[:7], 4000 * TEXT, TEXT):
+        packed = compress(codec, data)
+        assert bytes(expand(codec, packed, room=room)) == data
+
+
+def test_room_keeps_no_more_than_it_may():
+    room = Room()
+    assert len(room.take(Room.KEPT_BYTES_MAX + 1)) == Room.KEPT_BYTES_MAX + 1
+    assert room.take(10).nbytes == 10
+    assert room.take(20).obj is room.take(10).obj
 
 
 @pytest.mark.parametrize(
