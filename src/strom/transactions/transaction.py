@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import groupby
 from typing import NamedTuple
 
 from strom.replicated.machine import KeyValue
@@ -145,9 +144,13 @@ def record_of(transaction: Transaction, transaction_version: int) -> KeyValue:
 
 def by_topic(partitions: frozenset[TopicPartition]) -> tuple[PartitionsSchema, ...]:
     """Return the partitions topic by topic, in a fixed order."""
+    # Numbers are sorted much faster than pairs, of which there may be thousands.
+    indexes: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        indexes.setdefault(topic, []).append(index)
     return tuple(
-        PartitionsSchema(topic=topic, partition_ids=tuple(index for _, index in each))
-        for topic, each in groupby(sorted(partitions), lambda partition: partition[0])
+        PartitionsSchema(topic=topic, partition_ids=tuple(sorted(indexes[topic])))
+        for topic in sorted(indexes)
     )
 
 
