@@ -5,8 +5,6 @@
 batch, decompressed first where need be; it may be called in a thread.
 """
 
-import threading
-
 from strom.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -44,8 +42,8 @@ __all__ = [
 
 UNREADABLE = Facts(Fault.UNREADABLE, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, NO_RECORD, True)
 
-#: Each thread's room for the records that it looks at.
-_rooms = threading.local()
+#: Rooms that nobody uses now: in the end one for each thread that looks into batches.
+_rooms: list[Room] = []
 
 
 def inspect_batch(
@@ -59,17 +57,19 @@ def inspect_batch(
     codec = header.attributes & CODEC_MASK
     if not codec:
         return walk(batch, HEADER_SIZE, size, header.record_count, header.base_timestamp)
+    records = memoryview(batch)[HEADER_SIZE:size]
+    room = _free_room()
     try:
-        records = memoryview(batch)[HEADER_SIZE:size]
-        payload = expand(codec, records, size_bytes_max=size_bytes_max, room=_room())
+        payload = expand(codec, records, size_bytes_max=size_bytes_max, room=room)
+        return walk(payload, 0, len(payload), header.record_count, header.base_timestamp)
     except KafkaError:
         return UNREADABLE
-    return walk(payload, 0, len(payload), header.record_count, header.base_timestamp)
+    finally:
+        _rooms.append(room)
 
 
-def _room() -> Room:
+def _free_room() -> Room:
     try:
-        room: Room = _rooms.room
-    except AttributeError:
-        room = _rooms.room = Room()
-    return room
+        return _rooms.pop()
+    except IndexError:
+        return Room()
