@@ -153,7 +153,8 @@ def stage() -> Iterator[Demo]:
         parts.callback(demo.fetcher.close)
         parts.callback(demo.processing.kill)
         demo.scrape([*jobs.of_site(address), jobs.of_broker("broker-1", at.metrics_url)])
-        parts.callback(demo.scheduler.shutdown)
+        # Not to wait: it would hold the lock that a job needs to ask for another attempt.
+        parts.callback(demo.scheduler.shutdown, wait=False)
         say(
             f"A site of rocket flights is at {address}; a tenth of its answers is bad. "
             "The scraper is at it."
@@ -197,7 +198,7 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, default=Path("final-project.png"))
     parser.add_argument("--keep", action="store_true", help="leave it running")
     options = parser.parse_args()
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
+    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)
     logging.getLogger("examples").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, interrupted)
     began = time.perf_counter()
