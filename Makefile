@@ -11,11 +11,14 @@ PY := .venv/bin/python
 # In the order of the files: what passes here passes there. By itself pytest shuffles the tests.
 PYTEST := $(PY) -m pytest -p no:randomly
 PURE = $(PYTEST) -q -m "not slow and not java" --durations=5
+ALL = STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25
+# As long as all the rest, with Spark's tests in it.
+BROKERS := tests/broker tests/cli tests/conformance tests/testing
 SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools java lint check pure-broker pure-rest test demo demo-broker bench soak
+.PHONY: setup compiled tools java lint check pure-broker pure-rest test test-brokers test-rest demo demo-broker bench soak
 
 setup:
 	@tools/set-up python
@@ -45,8 +48,15 @@ pure-broker: setup
 pure-rest: setup
 	$(PURE) --ignore=tests/broker --ignore=tests/cli --ignore=tests/conformance
 
-test: tools lint compiled
-	STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25
+test: setup
+	@$(MAKE) --no-print-directory -j3 --output-sync=target tools lint compiled
+	@$(MAKE) --no-print-directory -j2 --output-sync=line test-brokers test-rest
+
+test-brokers:
+	STROM_TEST_PORTS_FROM=20000 $(ALL) $(BROKERS)
+
+test-rest:
+	STROM_TEST_PORTS_FROM=26000 $(ALL) $(BROKERS:%=--ignore=%)
 
 demo: java
 	@tools/demo $(if $(KEEP),--keep)

@@ -17,7 +17,8 @@ TOOL_SECONDS = 180
 LOG_SHOWN = 3000
 #: Below what the system gives to those who do not care: a port that is found free stays so, also
 #: while its broker is down and clients try to reach it.
-PORTS = range(20_000, 32_000)
+PORTS_FROM = int(os.environ.get("STROM_TEST_PORTS_FROM", "20000"))
+PORTS = range(PORTS_FROM, PORTS_FROM + 6000)
 PORTS_GIVEN = set()
 #: The controller of the peer listens so far above its broker.
 CONTROLLER_DISTANCE = 101
