@@ -11,8 +11,8 @@ PY := .venv/bin/python
 # In the order of the files: what passes here passes there. By itself pytest shuffles the tests.
 PYTEST := $(PY) -m pytest -p no:randomly
 PURE = $(PYTEST) -q -m "not slow and not java" --durations=5
-ALL = STROM_COMPILED=$(CURDIR)/.setup/compiled $(PYTEST) -q --durations=25
-# As long as all the rest, with Spark's tests in it.
+ALL = $(PYTEST) -q --durations=25
+# With Kafka's own tools and clients; the rest has Spark.
 BROKERS := tests/broker tests/cli tests/conformance tests/testing
 SECONDS ?= 600
 CASES ?=
@@ -48,14 +48,15 @@ pure-broker: setup
 pure-rest: setup
 	$(PURE) --ignore=tests/broker --ignore=tests/cli --ignore=tests/conformance
 
-test: setup
-	@$(MAKE) --no-print-directory -j3 --output-sync=target tools lint compiled
-	@$(MAKE) --no-print-directory -j2 --output-sync=line test-brokers test-rest
+# While what the brokers' tests run is compiled, the rest is tested.
+test: tools
+	@tools/side-by-side brokers="$(MAKE) --no-print-directory test-brokers" \
+		rest="$(MAKE) --no-print-directory test-rest"
 
-test-brokers:
-	STROM_TEST_PORTS_FROM=20000 $(ALL) $(BROKERS)
+test-brokers: compiled
+	STROM_COMPILED=$(CURDIR)/.setup/compiled STROM_TEST_PORTS_FROM=20000 $(ALL) $(BROKERS)
 
-test-rest:
+test-rest: lint
 	STROM_TEST_PORTS_FROM=26000 $(ALL) $(BROKERS:%=--ignore=%)
 
 demo: java

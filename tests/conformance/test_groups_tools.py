@@ -5,7 +5,6 @@ test does much.
 """
 
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -94,7 +93,7 @@ def reading(topic, group):
 
 
 class Console:
-    """A console consumer in a group; it ends as with Ctrl+C."""
+    """A console consumer in a group; it leaves when it is told to end."""
 
     def __init__(self, bootstrap, *arguments):
         command = [sys.executable, nodes.PEER, "tool", "kafka-console-consumer"]
@@ -116,7 +115,8 @@ class Console:
     def stop(self):
         """End it; the lines that it printed."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            # Not SIGINT: what a shell runs in the background is deaf to it, and so its children.
+            self.process.terminate()
         self.process.wait(PATIENCE_SECONDS)
         self.thread.join()
         self.process.stdout.close()

@@ -4,7 +4,6 @@ Rows: GRP-01, GRP-05, OFS-02, ACK-02.
 """
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -78,7 +77,7 @@ class VerifiableConsumer:
 
     def stop(self):
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
+            self.process.terminate()
         self.process.wait(PATIENCE_SECONDS)
         self.thread.join()
         self.process.stdout.close()
