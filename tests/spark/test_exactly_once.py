@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from strom.records.record import Record, write_records
 from strom.spark.exactly_once import TaskOfBatch, TaskTransaction
-from strom.spark.options import Connection, parse_servers
+from strom.spark.given import parse_servers
+from strom.spark.options import Connection
 from strom.spark.producing import WriteError
 from strom.spark.write_options import WriteOptions
 

@@ -3,8 +3,9 @@
 import pytest
 
 from strom.spark.failure import OptionError
+from strom.spark.given import parse_servers
 from strom.spark.limits import AT_EARLIEST, AT_LATEST, ByOffset, ByTime, NoMatch
-from strom.spark.options import ReadOptions, parse_servers
+from strom.spark.options import ReadOptions
 
 NEEDED = {"kafka.bootstrap.servers": "one:9092", "subscribe": "rides"}
 

@@ -14,7 +14,8 @@ from strom.spark.asking import Coordinator, Role
 from strom.spark.cluster import Cluster
 from strom.spark.exactly_once import new_identity
 from strom.spark.failure import UnreachableError
-from strom.spark.options import Connection, parse_servers
+from strom.spark.given import parse_servers
+from strom.spark.options import Connection
 from strom.spark.producing import Producer, WriteError
 from strom.spark.write_options import Delivery
 

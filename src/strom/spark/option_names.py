@@ -7,9 +7,50 @@ refused with the nearest name that is.
 Names are compared in lower case: Spark hands them over so.
 """
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from strom.spark.failure import OptionError
+
+KAFKA = "kafka."
+
+PLAIN_ONLY = "connections here are plain: name a PLAINTEXT listener of the cluster"
+#: Whole families of settings that are refused, to readers and to writers.
+REFUSED_FAMILIES = {"ssl.": PLAIN_ONLY, "sasl.": PLAIN_ONLY, "security.providers": PLAIN_ONLY}
+
+
+class Settings(NamedTuple):
+    """The settings of a Kafka client, and what becomes of each of them."""
+
+    honoured: tuple[str, ...]
+    #: Taken, with a warning that says why they have nothing to act upon.
+    without_effect: Mapping[str, str]
+    #: With the reason.
+    refused: Mapping[str, str]
+
+    def check(self, setting: str) -> str | None:
+        """Refuse one that cannot be honoured; return why one that is taken has no effect."""
+        if setting in self.honoured:
+            return None
+        if setting in self.without_effect:
+            return self.without_effect[setting]
+        reason = self.refused.get(setting)
+        for family, why in REFUSED_FAMILIES.items():
+            if setting.startswith(family):
+                reason = why
+        if reason is not None:
+            raise OptionError(f"Option '{KAFKA}{setting}' is not supported: {reason}.")
+        names = *self.honoured, *self.without_effect, *self.refused
+        known = {each: f"{KAFKA}{each}" for each in names}
+        raise OptionError(f"Unknown Kafka setting '{KAFKA}{setting}'.{nearest(setting, known)}")
+
+
+def nearest(name: str, known: Mapping[str, str]) -> str:
+    """Return a hint at the name that was probably meant, if there is one."""
+    found = get_close_matches(name, known, n=1, cutoff=0.6)
+    return f" Did you mean '{known[found[0]]}'?" if found else ""
+
 
 #: Options of the source itself, as Spark's connector writes them.
 SOURCE_OPTIONS = (
@@ -91,8 +132,6 @@ WITHOUT_EFFECT = {
     "metrics.sample.window.ms": _NO_METRICS,
 }
 
-_PLAIN_ONLY = "connections here are plain: name a PLAINTEXT listener of the cluster"
-
 #: What Spark's connector refuses too, or what cannot be had here.
 REFUSED_SETTINGS = {
     "auto.offset.reset": "say with startingOffsets where a new query begins; after that its "
@@ -103,10 +142,7 @@ REFUSED_SETTINGS = {
     "interceptor.classes": "an interceptor could change what is read, and is Java",
     "config.providers": "providers are Java classes; give the value itself",
 }
-#: The same for whole families of settings.
-REFUSED_FAMILIES = {"ssl.": _PLAIN_ONLY, "sasl.": _PLAIN_ONLY, "security.providers": _PLAIN_ONLY}
-
-KAFKA = "kafka."
+_SETTINGS = Settings(CONSUMER_SETTINGS, WITHOUT_EFFECT, REFUSED_SETTINGS)
 _BY_LOWER_NAME = {name.lower(): name for name in SOURCE_OPTIONS}
 
 
@@ -119,29 +155,7 @@ def check_option(name: str, *, others: frozenset[str] = frozenset()) -> str | No
     if name in _BY_LOWER_NAME or name in others:
         return None
     if name.startswith(KAFKA):
-        return _check_setting(name.removeprefix(KAFKA))
+        return _SETTINGS.check(name.removeprefix(KAFKA))
     known = {**_BY_LOWER_NAME, **{each: each for each in others}}
     settings = {f"{KAFKA}{each}": f"{KAFKA}{each}" for each in CONSUMER_SETTINGS}
-    raise OptionError(f"Unknown option '{name}'.{_nearest(name, known | settings)}")
-
-
-def _check_setting(setting: str) -> str | None:
-    if setting in CONSUMER_SETTINGS:
-        return None
-    if setting in WITHOUT_EFFECT:
-        return WITHOUT_EFFECT[setting]
-    reason = REFUSED_SETTINGS.get(setting)
-    for family, why in REFUSED_FAMILIES.items():
-        if setting.startswith(family):
-            reason = why
-    if reason is not None:
-        raise OptionError(f"Option '{KAFKA}{setting}' is not supported: {reason}.")
-    known = {
-        each: f"{KAFKA}{each}" for each in (*CONSUMER_SETTINGS, *WITHOUT_EFFECT, *REFUSED_SETTINGS)
-    }
-    raise OptionError(f"Unknown Kafka setting '{KAFKA}{setting}'.{_nearest(setting, known)}")
-
-
-def _nearest(name: str, known: dict[str, str]) -> str:
-    found = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" Did you mean '{known[found[0]]}'?" if found else ""
+    raise OptionError(f"Unknown option '{name}'.{nearest(name, known | settings)}")

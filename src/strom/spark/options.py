@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strom.spark.failure import OptionError
+from strom.spark.given import Given
 from strom.spark.limits import BATCH_ENDS, BATCH_STARTS, STREAM_STARTS, Limit, parse_limit
 from strom.spark.option_names import check_option
 from strom.spark.places import Assigned, parse_partitions
@@ -25,7 +26,6 @@ _UNITS_MS = {
     "d": 24 * 60.0 * MINUTE_MS,
 }
 _DURATION = re.compile(r"(?P<number>-?\d+)\s*(?P<unit>[a-z]*)")
-_TRUTH = {"true": True, "false": False}
 
 #: A fetch brings at most so much of one partition, and with it an Arrow batch its size.
 FETCH_BYTES = 8 * 1024 * 1024
@@ -109,14 +109,11 @@ class ReadOptions:
             for name in given
             if (why := check_option(name, others=others)) is not None
         ]
-        return _Given(given).read_options(streaming, warnings)
+        return _GivenToRead(given).read_options(streaming, warnings)
 
 
-class _Given:
-    """The options that were given, with the words to say what is wrong with one."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = options
+class _GivenToRead(Given):
+    """The options of a read."""
 
     def read_options(self, streaming: bool, warnings: list[str]) -> ReadOptions:
         if streaming:
@@ -136,23 +133,19 @@ class _Given:
             connection=self._connection(),
             starting=parse_limit(self._options, starts),
             ending=parse_limit(self._options, BATCH_ENDS),
-            fails_on_data_loss=self._truth("failOnDataLoss", True),
-            includes_headers=self._truth("includeHeaders", False),
+            fails_on_data_loss=self.truth("failOnDataLoss", True),
+            includes_headers=self.truth("includeHeaders", False),
             max_offsets=maximum,
             min_offsets=minimum,
             max_trigger_delay_ms=self._duration("maxTriggerDelay", 15 * MINUTE_MS),
             min_partitions=self._count("minPartitions"),
             max_records=self._count("maxRecordsPerPartition"),
-            offset_attempts=self._number("fetchOffset.numRetries", 3, least=1),
-            offset_interval_ms=self._number("fetchOffset.retryIntervalMs", 1000),
+            offset_attempts=self.number("fetchOffset.numRetries", 3, least=1),
+            offset_interval_ms=self.number("fetchOffset.retryIntervalMs", 1000),
             group_id=self.text("kafka.group.id"),
             group_prefix=self.text("groupIdPrefix"),
             warnings=tuple(warnings),
         )
-
-    def text(self, name: str) -> str | None:
-        value = self._options.get(name.lower())
-        return None if value is None else value.strip()
 
     def _subscription(self) -> Subscription:
         names = ("assign", "subscribe", "subscribePattern")
@@ -177,32 +170,30 @@ class _Given:
                 return Subscription(pattern=_checked_pattern(value))
 
     def _connection(self) -> Connection:
-        servers = self.text("kafka.bootstrap.servers")
-        if not servers:
-            raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
+        servers = self.servers()
         protocol = (self.text("kafka.security.protocol") or "PLAINTEXT").upper()
         if protocol != "PLAINTEXT":
             raise OptionError(
                 f"Option 'kafka.security.protocol' = '{protocol}' is not supported: connections "
                 "here are plain; name a PLAINTEXT listener of the cluster."
             )
-        timeout = self._number("kafka.request.timeout.ms", 30_000, least=1)
-        patience = self._number("kafka.default.api.timeout.ms", max(60_000, timeout), least=1)
+        timeout = self.number("kafka.request.timeout.ms", 30_000, least=1)
+        patience = self.number("kafka.default.api.timeout.ms", max(60_000, timeout), least=1)
         return Connection(
-            bootstrap=parse_servers(servers),
+            bootstrap=servers,
             client_id=self.text("kafka.client.id") or "strom-spark",
             read_committed=self._isolation(),
-            checks_crcs=self._truth("kafka.check.crcs", True),
-            fetch_bytes_max=self._number("kafka.fetch.max.bytes", 50 * 1024 * 1024),
-            fetch_bytes_min=self._number("kafka.fetch.min.bytes", 1),
-            fetch_wait_max_ms=self._number("kafka.fetch.max.wait.ms", 500),
-            partition_bytes_max=self._number("kafka.max.partition.fetch.bytes", FETCH_BYTES),
-            receive_buffer_bytes=self._number("kafka.receive.buffer.bytes", 1 << 20, least=-1),
-            send_buffer_bytes=self._number("kafka.send.buffer.bytes", -1, least=-1),
+            checks_crcs=self.truth("kafka.check.crcs", True),
+            fetch_bytes_max=self.number("kafka.fetch.max.bytes", 50 * 1024 * 1024),
+            fetch_bytes_min=self.number("kafka.fetch.min.bytes", 1),
+            fetch_wait_max_ms=self.number("kafka.fetch.max.wait.ms", 500),
+            partition_bytes_max=self.number("kafka.max.partition.fetch.bytes", FETCH_BYTES),
+            receive_buffer_bytes=self.number("kafka.receive.buffer.bytes", 1 << 20, least=-1),
+            send_buffer_bytes=self.number("kafka.send.buffer.bytes", -1, least=-1),
             request_timeout_ms=timeout,
             # "kafkaConsumer.pollTimeoutMs" is how long a task waits for records.
-            patience_ms=self._number("kafkaConsumer.pollTimeoutMs", patience, least=1),
-            retry_backoff_ms=self._number("kafka.retry.backoff.ms", 100),
+            patience_ms=self.number("kafkaConsumer.pollTimeoutMs", patience, least=1),
+            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100),
         )
 
     def _isolation(self) -> bool:
@@ -227,34 +218,11 @@ class _Given:
             if name.lower() in self._options
         ]
 
-    def _truth(self, name: str, default: bool) -> bool:
-        value = self.text(name)
-        if value is None:
-            return default
-        if value.lower() not in _TRUTH:
-            raise OptionError(f"Option '{name}' is true or false, not '{value}'.")
-        return _TRUTH[value.lower()]
-
-    def _number(self, name: str, default: int, *, least: int = 0) -> int:
-        found = self._integer(name)
-        if found is not None and found < least:
-            raise OptionError(f"Option '{name}' is at least {least}, not {found}.")
-        return default if found is None else found
-
     def _count(self, name: str) -> int | None:
-        found = self._integer(name)
+        found = self.integer(name)
         if found is not None and found <= 0:
             raise OptionError(f"Option '{name}' must be positive, not {found}.")
         return found
-
-    def _integer(self, name: str) -> int | None:
-        value = self.text(name)
-        if value is None:
-            return None
-        try:
-            return int(value)
-        except ValueError:
-            raise OptionError(f"Option '{name}' is a whole number, not '{value}'.") from None
 
     def _duration(self, name: str, default_ms: int) -> int:
         value = self.text(name)
@@ -265,17 +233,6 @@ class _Given:
         if found is None or unit not in _UNITS_MS:
             raise OptionError(f"Option '{name}' is a time such as 30s, 15m or 1h, not '{value}'.")
         return int(int(found["number"]) * _UNITS_MS[unit])
-
-
-def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
-    """Read `HOST:PORT, HOST:PORT`; an address of IPv6 stands in brackets."""
-    servers = []
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        host, _, port = part.rpartition(":")
-        if not host or not port.isdigit():
-            raise OptionError(f"Option 'kafka.bootstrap.servers': '{part}' is not HOST:PORT.")
-        servers.append((host.strip("[]"), int(port)))
-    return tuple(servers)
 
 
 def _bracketed(host: str) -> str:

@@ -8,13 +8,12 @@ with the nearest one that is.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from strom.records.compression import CODEC_NAMES, Codec
 from strom.spark.failure import OptionError
-from strom.spark.options import Connection, parse_servers
-
-KAFKA = "kafka."
+from strom.spark.given import Given
+from strom.spark.option_names import KAFKA, PLAIN_ONLY, Settings, nearest
+from strom.spark.options import Connection
 
 #: Options of the sink itself; the last two are Strom's own.
 SINK_OPTIONS = ("topic", "exactlyOnce", "transactionalIdPrefix")
@@ -77,8 +76,6 @@ WITHOUT_EFFECT = {
     "metrics.sample.window.ms": _NO_METRICS,
 }
 
-_PLAIN_ONLY = "connections here are plain: name a PLAINTEXT listener of the cluster"
-
 #: What Spark's connector refuses too, or what cannot be had here.
 REFUSED_SETTINGS = {
     "key.serializer": "keys are written as they are; make bytes of them with DataFrame functions",
@@ -90,8 +87,7 @@ REFUSED_SETTINGS = {
     "transactional.id": "every task has one of its own; see exactlyOnce and transactionalIdPrefix",
     "transaction.two.phase.commit.enable": "a task's transaction ends with the task",
 }
-#: The same for whole families of settings.
-REFUSED_FAMILIES = {"ssl.": _PLAIN_ONLY, "sasl.": _PLAIN_ONLY, "security.providers": _PLAIN_ONLY}
+_SETTINGS = Settings(PRODUCER_SETTINGS, WITHOUT_EFFECT, REFUSED_SETTINGS)
 
 #: So much, uncompressed, goes into a batch: nearly what a broker takes by default.
 BATCH_BYTES = 900_000
@@ -100,7 +96,6 @@ IN_FLIGHT_MAX = 5
 TRANSACTION_TIMEOUT_MS = 5 * 60 * 1000
 DEFAULT_PREFIX = "strom"
 
-_TRUTH = {"true": True, "false": False}
 _CODECS = {name: codec for codec, name in CODEC_NAMES.items()}
 
 
@@ -151,17 +146,14 @@ class WriteOptions:
             for name in given
             if (why := _check(name, others)) is not None
         ]
-        return _Given(given).write_options(streaming, tuple(warnings))
+        return _GivenToWrite(given).write_options(streaming, tuple(warnings))
 
 
-class _Given:
-    """The options that were given, with the words to say what is wrong with one."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = options
+class _GivenToWrite(Given):
+    """The options of a write."""
 
     def write_options(self, streaming: bool, warnings: tuple[str, ...]) -> WriteOptions:
-        exactly_once = self._truth("exactlyOnce", streaming)
+        exactly_once = self.truth("exactlyOnce", streaming)
         if exactly_once and not streaming:
             raise OptionError(
                 "Option 'exactlyOnce' is for streaming writes: a batch write that is run again "
@@ -173,29 +165,27 @@ class _Given:
             topic=self._options.get("topic") or None,
             exactly_once=exactly_once,
             id_prefix=self._options.get("transactionalidprefix") or DEFAULT_PREFIX,
-            transaction_timeout_ms=self._number(
+            transaction_timeout_ms=self.number(
                 "kafka.transaction.timeout.ms", TRANSACTION_TIMEOUT_MS, least=1
             ),
             warnings=warnings,
         )
 
     def _connection(self) -> Connection:
-        servers = self._options.get("kafka.bootstrap.servers")
-        if not servers:
-            raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
+        servers = self.servers()
         protocol = self._options.get("kafka.security.protocol", "PLAINTEXT").upper()
         if protocol != "PLAINTEXT":
             raise OptionError(
-                f"Option 'kafka.security.protocol' = '{protocol}' is not supported: {_PLAIN_ONLY}."
+                f"Option 'kafka.security.protocol' = '{protocol}' is not supported: {PLAIN_ONLY}."
             )
         return Connection(
-            bootstrap=parse_servers(servers),
+            bootstrap=servers,
             client_id=self._options.get("kafka.client.id") or "strom-spark",
-            receive_buffer_bytes=self._number("kafka.receive.buffer.bytes", -1, least=-1),
-            send_buffer_bytes=self._number("kafka.send.buffer.bytes", -1, least=-1),
-            request_timeout_ms=self._number("kafka.request.timeout.ms", 30_000, least=1),
-            patience_ms=self._number("kafka.max.block.ms", 60_000, least=1),
-            retry_backoff_ms=self._number("kafka.retry.backoff.ms", 100),
+            receive_buffer_bytes=self.number("kafka.receive.buffer.bytes", -1, least=-1),
+            send_buffer_bytes=self.number("kafka.send.buffer.bytes", -1, least=-1),
+            request_timeout_ms=self.number("kafka.request.timeout.ms", 30_000, least=1),
+            patience_ms=self.number("kafka.max.block.ms", 60_000, least=1),
+            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100),
         )
 
     def _delivery(self) -> Delivery:
@@ -203,20 +193,20 @@ class _Given:
         level = None
         if codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
             name = f"kafka.compression.{CODEC_NAMES[codec]}.level"
-            level = self._number(name, 0, least=-(2**31)) if name in self._options else None
-        in_flight = self._number(
+            level = self.number(name, 0, least=-(2**31)) if name in self._options else None
+        in_flight = self.number(
             "kafka.max.in.flight.requests.per.connection", IN_FLIGHT_MAX, least=1
         )
         return Delivery(
-            batch_bytes=self._number("kafka.batch.size", BATCH_BYTES),
-            buffer_bytes=self._number("kafka.buffer.memory", 32 * 1024 * 1024, least=1),
+            batch_bytes=self.number("kafka.batch.size", BATCH_BYTES),
+            buffer_bytes=self.number("kafka.buffer.memory", 32 * 1024 * 1024, least=1),
             codec=codec,
             codec_level=level,
             # More than five, and a broker could not tell a batch that comes again.
             in_flight_max=min(in_flight, IN_FLIGHT_MAX),
-            timeout_ms=self._number("kafka.delivery.timeout.ms", 120_000, least=1),
-            metadata_age_ms=self._number("kafka.metadata.max.age.ms", 5 * 60 * 1000),
-            ignores_keys=self._truth("kafka.partitioner.ignore.keys", False),
+            timeout_ms=self.number("kafka.delivery.timeout.ms", 120_000, least=1),
+            metadata_age_ms=self.number("kafka.metadata.max.age.ms", 5 * 60 * 1000),
+            ignores_keys=self.truth("kafka.partitioner.ignore.keys", False),
         )
 
     def _codec(self) -> Codec:
@@ -226,26 +216,6 @@ class _Given:
             raise OptionError(f"Option 'kafka.compression.type' is one of {known}, not '{name}'.")
         return _CODECS[name]
 
-    def _truth(self, name: str, default: bool) -> bool:
-        value = self._options.get(name.lower())
-        if value is None:
-            return default
-        if value.lower() not in _TRUTH:
-            raise OptionError(f"Option '{name}' is true or false, not '{value}'.")
-        return _TRUTH[value.lower()]
-
-    def _number(self, name: str, default: int, *, least: int = 0) -> int:
-        value = self._options.get(name)
-        if value is None:
-            return default
-        try:
-            found = int(value)
-        except ValueError:
-            raise OptionError(f"Option '{name}' is a whole number, not '{value}'.") from None
-        if found < least:
-            raise OptionError(f"Option '{name}' is at least {least}, not {found}.")
-        return found
-
 
 def _check(name: str, others: frozenset[str]) -> str | None:
     """Refuse an option that writing cannot honour; return why one that it takes has no effect."""
@@ -253,28 +223,6 @@ def _check(name: str, others: frozenset[str]) -> str | None:
     if name in own or name in others or name in SPARK_OPTIONS:
         return None
     if name.startswith(KAFKA):
-        return _check_setting(name.removeprefix(KAFKA))
+        return _SETTINGS.check(name.removeprefix(KAFKA))
     settings = {f"{KAFKA}{each}": f"{KAFKA}{each}" for each in PRODUCER_SETTINGS}
-    raise OptionError(f"Unknown option '{name}'.{_nearest(name, own | settings)}")
-
-
-def _check_setting(setting: str) -> str | None:
-    if setting in PRODUCER_SETTINGS:
-        return None
-    if setting in WITHOUT_EFFECT:
-        return WITHOUT_EFFECT[setting]
-    reason = REFUSED_SETTINGS.get(setting)
-    for family, why in REFUSED_FAMILIES.items():
-        if setting.startswith(family):
-            reason = why
-    if reason is not None:
-        raise OptionError(f"Option '{KAFKA}{setting}' is not supported: {reason}.")
-    known = {
-        each: f"{KAFKA}{each}" for each in (*PRODUCER_SETTINGS, *WITHOUT_EFFECT, *REFUSED_SETTINGS)
-    }
-    raise OptionError(f"Unknown Kafka setting '{KAFKA}{setting}'.{_nearest(setting, known)}")
-
-
-def _nearest(name: str, known: Mapping[str, str]) -> str:
-    found = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" Did you mean '{known[found[0]]}'?" if found else ""
+    raise OptionError(f"Unknown option '{name}'.{nearest(name, own | settings)}")
