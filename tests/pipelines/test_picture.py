@@ -54,4 +54,6 @@ def test_str_14_the_svg_has_a_box_for_each_node_and_an_arrow_to_the_right_for_ea
         assert float(begin.split(",")[0]) < float(end.split(",")[0])
     assert "frequent" in texts
     assert "parquet /data/<alerts>" in texts
+    assert {"Cards with three attempts", "or more."} <= set(texts)
+    assert "named: SQL" in [box.find(f"{SVG}title").text for box in boxes]
     assert root.find(f"{SVG}title").text == "cards"

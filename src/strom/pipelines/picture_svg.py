@@ -2,12 +2,14 @@
 
 A node's column is the longest way to it from a source, so every arrow points right; a source stands
 just before its first reader. Inside a column nodes stand in the order of the middle of their
-inputs, which keeps most arrows from crossing, and sources below them.
+inputs, which keeps most arrows from crossing, and sources below them. What a node does stands on
+two lines in its box; all of it is shown to who points at it.
 """
 
 import math
 from collections import defaultdict
 from html import escape
+from textwrap import wrap
 from typing import NamedTuple
 
 from strom.pipelines.declaration import Sink, Source
@@ -15,9 +17,11 @@ from strom.pipelines.graph import Graph
 from strom.pipelines.picture_text import detail
 from strom.pipelines.shape import shorten
 
-WIDTH, HEIGHT = 190, 48
+WIDTH, HEIGHT = 196, 64
 COLUMN_GAP, ROW_GAP, MARGIN = 70, 22, 20
-NAME_LENGTH_MAX, DETAIL_LENGTH_MAX = 22, 30
+#: By the widest of the usual fonts.
+NAME_LENGTH_MAX, DETAIL_LENGTH_MAX, DETAIL_LINES_MAX = 18, 27, 2
+DETAIL_LINE_HEIGHT = 14
 COLOURS = {"source": "#dbeafe", "step": "#f1f5f9", "sink": "#dcfce7"}
 STYLE = (
     "text{font-family:system-ui,sans-serif;fill:#0f172a}.name{font-size:14px;font-weight:600}"
@@ -108,12 +112,21 @@ def _boxes(graph: Graph, places: dict[str, Place]) -> list[str]:
         kind = (
             "source" if isinstance(node, Source) else "sink" if isinstance(node, Sink) else "step"
         )
+        told = escape(f"{node.name}: {detail(node)}")
         boxes.append(
             f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="8" '
-            f'fill="{COLOURS[kind]}"/>'
-            f'<text class="name" x="{x + 12:g}" y="{y + 20:g}">'
-            f"{escape(shorten(node.name, NAME_LENGTH_MAX))}</text>"
-            f'<text class="detail" x="{x + 12:g}" y="{y + 37:g}">'
-            f"{escape(shorten(detail(node), DETAIL_LENGTH_MAX))}</text>"
+            f'fill="{COLOURS[kind]}"><title>{told}</title></rect>'
+            f'<text class="name" x="{x + 12:g}" y="{y + 21:g}">'
+            f"{escape(shorten(node.name, NAME_LENGTH_MAX))}</text>" + _lines(detail(node), x, y)
         )
     return boxes
+
+
+def _lines(text: str, x: float, y: float) -> str:
+    """Return a text as the lines below a name."""
+    lines = wrap(text, DETAIL_LENGTH_MAX, max_lines=DETAIL_LINES_MAX, placeholder="…")
+    return "".join(
+        f'<text class="detail" x="{x + 12:g}" y="{y + 38 + number * DETAIL_LINE_HEIGHT:g}">'
+        f"{escape(line)}</text>"
+        for number, line in enumerate(lines)
+    )
