@@ -290,9 +290,9 @@ def test_who_leaves_takes_along_what_it_waited_for():
             await client.send(framed(b"a"))
             await server.frames_taken(1)
             async with asyncio.TaskGroup() as tasks:
-                server.slots[0].task = tasks.create_task(asyncio.Event().wait())
+                server.slots[0].work = tasks.create_task(asyncio.Event().wait())
                 client.socket.close()
-            return server.slots[0].task.cancelled(), client.connection.is_idle
+            return server.slots[0].work.cancelled(), client.connection.is_idle
 
     assert asyncio.run(run()) == (True, True)
 
@@ -311,7 +311,7 @@ def test_a_wait_that_has_not_begun_when_its_client_leaves_still_cleans_up():
             await client.send(framed(b"a"))
             await server.frames_taken(1)
             async with asyncio.TaskGroup() as tasks:
-                server.slots[0].task = tasks.create_task(wait())
+                server.slots[0].work = tasks.create_task(wait())
                 client.connection.close()
         return cleaned
 

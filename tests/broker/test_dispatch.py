@@ -8,10 +8,11 @@ import pytest
 
 from strom.broker import dispatch as dispatching
 from strom.broker.connection import Slot
-from strom.broker.context import Large, Ordered
+from strom.broker.context import Large, Ordered, Waiting
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.host import in_thread as offload
 from strom.broker.metrics import Metrics
+from strom.replication.waiting import Waiter
 from strom.wire.primitives import INT16, INT32, MalformedFrame
 
 KEY = 7
@@ -24,12 +25,15 @@ class Connection:
         self.sent = []
         self.error = None
         self.blocked = False
+        self.closed = False
+        self.done = asyncio.Event()
 
     def open_slot(self):
         return Slot()
 
     def fill(self, slot, parts):
         self.sent.append(parts)
+        self.done.set()
 
     def block(self):
         self.blocked = True
@@ -39,6 +43,7 @@ class Connection:
 
     def close(self, error=None):
         self.error = error
+        self.done.set()
 
 
 class Codec:
@@ -62,6 +67,12 @@ async def later(reply):
     return reply
 
 
+def waiting(look, times=2):
+    """A reply that comes of the second look, when time is up."""
+    again = (lambda _: waiting(look, times - 1)) if times > 1 else look
+    return Waiting(Waiter((), 1, 0), again)
+
+
 async def failing():
     raise LookupError("a fault")
 
@@ -78,6 +89,8 @@ def served(handle, frame=None):
         async with asyncio.TaskGroup() as tasks:
             dispatch = Dispatch({KEY: api, 18: api}, parts, tasks.create_task)
             dispatch.take(memoryview(frame or request()), connection)
+            async with asyncio.timeout(30):
+                await connection.done.wait()
 
     asyncio.run(run())
     return connection, parts.metrics
@@ -88,7 +101,14 @@ def answer(body):
 
 
 @pytest.mark.parametrize(
-    "reply", [lambda: b"now", lambda: later(b"now"), lambda: Ordered(later(b"now"))]
+    "reply",
+    [
+        lambda: b"now",
+        lambda: later(b"now"),
+        lambda: Ordered(later(b"now")),
+        lambda: waiting(lambda _: b"now"),
+        lambda: waiting(lambda _: later(b"now")),
+    ],
 )
 def test_a_reply_is_sent_now_or_later(reply):
     connection, metrics = served(lambda *_: reply())
@@ -104,7 +124,14 @@ def everything_is_large(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "reply", [lambda: b"now", lambda: later(b"now"), lambda: Ordered(later(b"now"))]
+    "reply",
+    [
+        lambda: b"now",
+        lambda: later(b"now"),
+        lambda: Ordered(later(b"now")),
+        lambda: waiting(lambda _: b"now"),
+        lambda: waiting(lambda _: later(b"now")),
+    ],
 )
 @pytest.mark.usefixtures("everything_is_large")
 def test_a_large_request_is_read_in_a_thread(reply, monkeypatch):
@@ -149,8 +176,13 @@ def fails(request, context):
         lambda *_: "not bytes",
         lambda *_: later("not bytes"),
         lambda *_: Ordered(later("not bytes")),
+        lambda *_: waiting({}.__getitem__),
+        lambda *_: waiting(lambda _: "not bytes"),
     ],
-    ids=["at once", "later", "in order", "written", "written later", "written in order"],
+    ids=[
+        *("at once", "later", "in order", "written", "written later", "written in order"),
+        *("after a wait", "written after a wait"),
+    ],
 )
 def test_a_fault_of_a_handler_or_of_its_answer_ends_the_connection_only(handle, caplog):
     connection, metrics = served(handle)

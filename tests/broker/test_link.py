@@ -101,6 +101,34 @@ def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(file, monkeypat
     assert asked[0] == 17
 
 
+def test_what_is_small_is_sent_with_one_call(file, monkeypatch):
+    """Whether it is in memory is found out by reading it; what is not goes the long way."""
+    parts = [b"head", Slice(file, 5, 900), b"tail"]
+    expected = b"head" + content(file, 5, 900) + b"tail"
+
+    async def run():
+        async with linked() as (link, _, theirs):
+            link.send(parts)
+            return theirs.recv(1 << 16)
+
+    monkeypatch.setattr(linking, "is_resident", lambda *_: pytest.fail("it has been read"))
+    assert asyncio.run(run()) == expected
+    monkeypatch.setattr(linking, "read_small", lambda _: None)
+    asked = []
+    monkeypatch.setattr(linking, "is_resident", lambda *_: asked.append(1) or True)
+    assert asyncio.run(run()) == expected
+    assert asked
+
+
+def test_a_small_slice_behind_the_end_of_its_file_ends_the_link(file):
+    async def run():
+        async with linked() as (link, owner, _):
+            link.send([b"head", Slice(file, 6 << 20, 900)])
+            return await owner.closed
+
+    assert isinstance(asyncio.run(run()), OSError)
+
+
 def test_the_portable_path_needs_no_hint_about_the_page_cache(file, monkeypatch):
     monkeypatch.setattr(linking, "HAS_NOWAIT", False)
     asyncio.run(exchange(file, zero_copy=False))

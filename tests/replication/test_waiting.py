@@ -77,3 +77,37 @@ def test_a_wait_that_nobody_begins_ends_by_itself(places):
 
     run(scenario())
     assert not places[0].watchers
+
+
+@pytest.mark.parametrize("woken", [True, False])
+@pytest.mark.parametrize("early", [True, False], ids=["ended before", "ended after"])
+def test_whoever_is_to_be_told_is_told_once_and_later(places, woken, early):
+    async def scenario():
+        told = []
+        waiter = Waiter(places, 1, 60_000)
+        end = waiter.wake if woken else waiter.expire
+        if early:
+            end()
+        waiter.tell(told.append)
+        end()
+        waiter.expire()
+        assert not told
+        await asyncio.sleep(0.001)
+        return told
+
+    assert run(scenario()) == [woken]
+    assert not places[0].watchers
+
+
+def test_nobody_is_told_of_a_wait_that_was_given_up(places):
+    async def scenario():
+        told = []
+        waiter = Waiter(places, 1, 60_000)
+        waiter.tell(told.append)
+        waiter.cancel()
+        waiter.wake()
+        await asyncio.sleep(0.001)
+        return told
+
+    assert run(scenario()) == []
+    assert not places[0].watchers

@@ -35,15 +35,22 @@ UNSENT_BYTES_MAX = 1 << 20
 SIZE_BYTES = 4
 
 
+class Work(Protocol):
+    """What an answer waits for."""
+
+    def cancel(self) -> object:
+        """Give it up: nobody is left to hear the answer."""
+
+
 class Slot:
     """The place of one answer in the order of answers."""
 
-    __slots__ = ("parts", "task")
+    __slots__ = ("parts", "work")
 
     def __init__(self) -> None:
         #: What to send; an empty list for a request that gets no answer.
         self.parts: list[Part] | None = None
-        self.task: asyncio.Task[None] | None = None
+        self.work: Work | None = None
 
 
 class Server(Protocol):
@@ -155,9 +162,9 @@ class Connection:
         self.closed = True
         loop = asyncio.get_running_loop()
         for slot in self._slots:
-            if slot.task is not None:
+            if slot.work is not None:
                 # Not at once: a task that has not begun would end without its clean-up.
-                loop.call_soon(slot.task.cancel)
+                loop.call_soon(slot.work.cancel)
         self._slots.clear()
         self._held_bytes = 0
         # Link and connection refer to each other: their memory is not to wait for the collector.
@@ -178,7 +185,7 @@ class Connection:
     def fill(self, slot: Slot, parts: list[Part]) -> None:
         """Give a slot its answer, and send all that are due."""
         slot.parts = parts
-        slot.task = None
+        slot.work = None
         slots = self._slots
         if self.closed or not slots:
             return

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strom.metadata.records import Record
     from strom.metadata.settings.values import BrokerSettings
     from strom.replicated.runtime import Runtime
+    from strom.replication.waiting import Waiter
     from strom.transactions.machine import TransactionMachine
     from strom.wire.codec import RequestHeader
 
@@ -37,6 +38,14 @@ class Ordered(NamedTuple):
     """An append phase that needs to wait; nothing overtakes it on its connection."""
 
     work: Coroutine[None, None, object]
+
+
+class Waiting(NamedTuple):
+    """An answer that waits for partitions to grow, and for nothing else."""
+
+    waiter: Waiter
+    #: Looks again when the wait is over (True: woken, False: time is up), and returns a reply.
+    look: Callable[[bool], object]
 
 
 class Large(NamedTuple):

@@ -6,6 +6,7 @@ the connection takes its next request only then. It returns
 - a response, which is sent when the earlier requests of the connection are answered;
 - None, for a request that gets no answer (acks=0);
 - `Large(build)`: a response that is built, and written, in a thread;
+- `Waiting(waiter, look)`: `look` gives one of these when partitions have grown, or time is up;
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
   the connection's next requests are served (a Large one too); or
 - `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
@@ -22,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from strom.broker.connection import Connection, Slot
-from strom.broker.context import Context, Large, Ordered, Parts
+from strom.broker.context import Context, Large, Ordered, Parts, Waiting
 from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
@@ -154,19 +155,39 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - a fault in one request must not end the others
             self._fail(call, error)
             return
-        if type(reply) is Ordered:
+        self._take_reply(call, reply)
+
+    def _take_reply(self, call: Call, reply: object) -> None:
+        """Answer, or do first what the answer waits for."""
+        if type(reply) is Waiting:
+            self._wait(call, reply)
+        elif type(reply) is Ordered:
             self._serve_in_order(call, reply.work)
         elif type(reply) is Large:
-            call.slot.task = self._start_task(self._finish_large(call, reply))
+            call.slot.work = self._start_task(self._finish_large(call, reply))
         # Answers that come often are tuples; to ask an abstract class takes longer.
         elif isinstance(reply, tuple) or not isinstance(reply, Coroutine):
             self._answer(call, reply)
         else:
-            call.slot.task = self._start_task(self._finish(call, reply))
+            call.slot.work = self._start_task(self._finish(call, reply))
+
+    def _wait(self, call: Call, waiting: Waiting) -> None:
+        def on_end(woken: bool) -> None:
+            if call.connection.closed:
+                return
+            try:
+                reply = waiting.look(woken)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._fail(call, error)
+                return
+            self._take_reply(call, reply)
+
+        call.slot.work = waiting.waiter
+        waiting.waiter.tell(on_end)
 
     def _serve_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
         call.connection.block()
-        call.slot.task = self._start_task(self._finish_in_order(call, work))
+        call.slot.work = self._start_task(self._finish_in_order(call, work))
 
     async def _read_and_handle(self, call: Call, frame: bytes) -> object:
         """Have a thread read a large request; nothing overtakes it until it is answered."""
@@ -179,6 +200,8 @@ class Dispatch:
             call.connection.close(error)
             return None
         reply = call.api.handle(request, Context(self._parts, call.connection, call.header))
+        while type(reply) is Waiting:
+            reply = reply.look(await reply.waiter.wait())
         if type(reply) is Ordered:
             reply = reply.work
         return await reply if isinstance(reply, Coroutine) else reply

@@ -3,7 +3,8 @@
 The sockets are ours, non-blocking, behind the loop's `add_reader` and `add_writer`: a receive
 goes straight into the owner's buffer, and a slice of a log file goes from the page cache to
 the socket by `sendfile`, without passing through Python. Where the system has no `sendfile`,
-the slice is read and sent in pieces instead.
+the slice is read and sent in pieces instead. A small slice is read and sent with what goes around
+it: one call costs less than the three that spare the copy.
 
     owner.receive_buffer() ──recv_into──▶ owner.on_received(count) … owner.on_closed(error)
     link.send(parts) ──▶ socket, now as far as it goes, the rest when the socket takes more
@@ -24,6 +25,9 @@ from strom.wire.fetch import Part, Slice
 
 #: How much of a slice is checked, warmed and sent at once.
 SLICE_BYTES_MAX = 1 << 20
+#: Up to this size a slice is copied, if there are not many.
+SMALL_BYTES_MAX = 1 << 14
+PARTS_JOINED_MAX = 8
 #: How much the portable path reads at once.
 COPY_BYTES_MAX = 1 << 18
 #: How many parts are sent before others get their turn on the loop.
@@ -112,8 +116,8 @@ class Link:
         """Send the parts in order, behind what is still to be sent."""
         if self._closed:
             return
-        if not self._queue and len(parts) == 1 and isinstance(parts[0], bytes):
-            self._send_now(parts[0])
+        if not self._queue and (small := in_one(parts)) is not None:
+            self._send_now(small)
             return
         for part in parts:
             if isinstance(part, bytes):
@@ -269,6 +273,35 @@ class Link:
         if self._writing:
             self._writing = False
             self._loop.remove_writer(self._fd)
+
+
+def in_one(parts: Sequence[Part]) -> bytes | None:
+    """Return the parts as one, if that is little and in memory; else None."""
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return parts[0]
+    if len(parts) > PARTS_JOINED_MAX:
+        return None
+    pieces: list[bytes | bytearray] = []
+    for part in parts:
+        piece = part if isinstance(part, bytes) else read_small(part)
+        if piece is None:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def read_small(part: Slice) -> bytearray | None:
+    """Return the bytes of a small slice that is in memory; else None."""
+    if part.size > SMALL_BYTES_MAX or not HAS_NOWAIT:
+        return None
+    data = bytearray(part.size)
+    fd = cast(SlicedFile, part.file).fileno()
+    try:
+        count = os.preadv(fd, [data], part.position, os.RWF_NOWAIT)
+    except OSError:
+        # Not in memory, or its file system does not tell: the long way finds out.
+        return None
+    return data if count == part.size else None
 
 
 def is_resident(fd: int, position: int, size: int) -> bool:

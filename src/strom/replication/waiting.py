@@ -7,7 +7,7 @@ until it is told something: a thousand long polls cost a thousand objects and no
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 
@@ -24,21 +24,23 @@ class Watched(Protocol):
 class Waiter:
     """Waits until so many bytes have come, until something else happened, or until time is up."""
 
-    __slots__ = ("_future", "_missing_bytes", "_timer", "_watched")
+    __slots__ = ("_future", "_missing_bytes", "_timer", "_watched", "_whom", "_woken")
 
     def __init__(self, watched: Iterable[Watched], missing_bytes: int, timeout_ms: float) -> None:
-        loop = asyncio.get_running_loop()
         self._missing_bytes = missing_bytes
-        self._future: asyncio.Future[bool] = loop.create_future()
+        #: How the wait ended; None until then.
+        self._woken: bool | None = None
+        self._future: asyncio.Future[None] | None = None
+        self._whom: Callable[[bool], None] | None = None
         self._watched = list(watched)
         for each in self._watched:
             each.watch(self)
         # Ends also a wait that nobody has begun, or that nobody is interested in any more.
-        self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self.expire)
+        self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self.expire)
 
     def add(self, watched: Watched, size_bytes: int) -> None:
         """Listen to one more, of which so many bytes could be read a moment ago."""
-        if not self._future.done():
+        if self._woken is None:
             watched.watch(self)
             self._watched.append(watched)
             self.on_growth(size_bytes)
@@ -57,17 +59,42 @@ class Waiter:
         """End the wait: time is up."""
         self._end(woken=False)
 
+    def cancel(self) -> None:
+        """End the wait, and tell nobody."""
+        self._whom = None
+        self.expire()
+
+    def tell(self, whom: Callable[[bool], None]) -> None:
+        """Call back in a turn of its own: with True when woken, with False when time is up.
+
+        That is `wait` for who has nothing else to do: it takes no task.
+        """
+        self._whom = whom
+        if self._woken is not None:
+            self._call_back()
+
     async def wait(self) -> bool:
         """Return True when woken, False when time is up."""
-        try:
-            return await self._future
-        finally:
-            self.expire()
+        if self._woken is None:
+            self._future = asyncio.get_running_loop().create_future()
+            try:
+                await self._future
+            finally:
+                self.expire()
+        return bool(self._woken)
 
     def _end(self, *, woken: bool) -> None:
-        if not self._future.done():
-            self._future.set_result(woken)
+        if self._woken is not None:
+            return
+        self._woken = woken
         self._timer.cancel()
         for each in self._watched:
             each.unwatch(self)
         self._watched.clear()
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+        self._call_back()
+
+    def _call_back(self) -> None:
+        if self._whom is not None:
+            asyncio.get_running_loop().call_soon(self._whom, bool(self._woken))

@@ -19,8 +19,9 @@ Versions:
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Sequence
+from typing import TypeAlias
 
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Large, Waiting
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
 from strom.broker.turns import AT_ONCE, in_turns, pieces
 from strom.log.cold import ColdError
@@ -44,6 +45,8 @@ DEBUG_CONSUMER = -2
 NO_EPOCH = -1
 #: So many are looked through for news in a millisecond or two.
 NEWS_AT_ONCE = 2000
+
+Reply: TypeAlias = FetchResponse | Large | Waiting | Coroutine[None, None, FetchResponse | Large]
 
 
 class Harvest:
@@ -119,9 +122,7 @@ class Harvest:
         return self.size_bytes >= self._request.bytes_min or self.is_urgent or not self.fetched
 
 
-def handle(
-    request: FetchRequest, context: Context
-) -> FetchResponse | Large | Coroutine[None, None, FetchResponse | Large]:
+def handle(request: FetchRequest, context: Context) -> Reply:
     """Read what is there; answer at once if that is enough, else when it is."""
     parts = context.parts
     by_id = context.header.version >= TOPIC_IDS_FROM
@@ -129,37 +130,46 @@ def handle(
         resolved = parts.fetch_sessions.resolve(request, by_id=by_id, now_ms=parts.host.now_ms())
     except KafkaError as error:
         return FetchResponse([], error.code)
+    deadline = asyncio.get_running_loop().time() + request.wait_max_ms / 1000
+    return look(request, resolved, context, deadline, is_time_up=request.wait_max_ms <= 0)
+
+
+def look(
+    request: FetchRequest,
+    resolved: Resolved,
+    context: Context,
+    deadline: float,
+    *,
+    is_time_up: bool,
+) -> Reply:
+    """Read what is there, and answer with it, or look again when there is more."""
     harvest = Harvest(request, context)
     if not harvest.take_at_once(resolved.wanted):
-        return wait_and_answer(request, resolved, None, context)
-    if harvest.is_enough or request.wait_max_ms <= 0:
+        return read_in_turns(request, resolved, context, deadline)
+    left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
+    if harvest.is_enough or is_time_up or left_ms <= 0:
         return answer(harvest, resolved, context)
-    # Made here and not in the coroutine, which begins later: an append in between must wake it.
-    waiter = Waiter(harvest.partitions, harvest.missing_bytes, request.wait_max_ms)
-    return wait_and_answer(request, resolved, waiter, context)
+    return Waiting(
+        Waiter(harvest.partitions, harvest.missing_bytes, left_ms),
+        lambda woken: look(request, resolved, context, deadline, is_time_up=not woken),
+    )
 
 
-async def wait_and_answer(
-    request: FetchRequest, resolved: Resolved, waiter: Waiter | None, context: Context
+async def read_in_turns(
+    request: FetchRequest, resolved: Resolved, context: Context, deadline: float
 ) -> FetchResponse | Large:
-    """Read, or wait for growth first, and again if that was not enough, under one deadline."""
+    """Read what is too much for one turn of the loop, and again while it is not enough."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + request.wait_max_ms / 1000
+    is_time_up = False
     while True:
-        is_time_up = waiter is not None and not await waiter.wait()
         left_ms = (deadline - loop.time()) * 1000
-        waiter = None
-        harvest = Harvest(request, context)
-        wanted = list(resolved.wanted)
-        if not harvest.take_at_once(wanted):
-            waiter = Waiter((), request.bytes_min, left_ms)
-            harvest = Harvest(request, context, waiter)
-            await take_in_turns(wanted, harvest, waiter, context)
+        waiter = Waiter((), request.bytes_min, left_ms)
+        harvest = Harvest(request, context, waiter)
+        await take_in_turns(list(resolved.wanted), harvest, waiter, context)
         if harvest.is_enough or is_time_up or left_ms <= 0:
-            if waiter is not None:
-                waiter.expire()
+            waiter.expire()
             return await answer_in_turns(harvest, resolved, context)
-        waiter = waiter or Waiter(harvest.partitions, harvest.missing_bytes, left_ms)
+        is_time_up = not await waiter.wait()
 
 
 async def take_in_turns(
