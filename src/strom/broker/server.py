@@ -106,6 +106,8 @@ class Server:
         self._sockets = {each: name for name, each in listening.items()}
         self._accepting = False
         self._stopped = False
+        #: How large a frame may be.
+        self.request_bytes_max = parts.settings.number("socket.request.max.bytes")
         memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
         self.reserve = memory.reserve
         self.release = memory.release
@@ -116,11 +118,6 @@ class Server:
         #: Set when a connection is gone.
         self._has_left = asyncio.Event()
         self.now_ms = parts.host.now_ms
-
-    @property
-    def request_bytes_max(self) -> int:
-        """How large a frame may be."""
-        return self._parts.settings.number("socket.request.max.bytes")
 
     def accept(self) -> None:
         """Let clients in, unless there are too many or it is over."""

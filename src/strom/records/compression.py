@@ -47,6 +47,8 @@ CODECS_BY_NAME = {name: codec for codec, name in CODEC_NAMES.items()} | {
     "uncompressed": Codec.NONE
 }
 
+_CODECS = {int(codec): codec for codec in Codec}
+
 #: As much as one request could carry uncompressed (`socket.request.max.bytes`).
 DECOMPRESSED_BYTES_MAX = 100 * 1024 * 1024
 
@@ -79,8 +81,9 @@ class Room:
 def codec_of(number: int) -> Codec:
     """Return the codec with this number; a number that Kafka does not know is refused."""
     try:
-        return Codec(number)
-    except ValueError:
+        # Ten times as fast as to call the class.
+        return _CODECS[number]
+    except KeyError:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {number}"
         ) from None
