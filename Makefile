@@ -10,7 +10,7 @@
 PY := .venv/bin/python
 # In the order of the files: what passes here passes there. By itself pytest shuffles the tests.
 PYTEST := $(PY) -m pytest -p no:randomly
-PURE = $(PYTEST) -q -m "not slow and not java" --durations=5
+PURE = STROM_TESTS_IN_SHORT=1 $(PYTEST) -q -m "not slow and not java" --durations=5
 ALL = $(PYTEST) -q --durations=25
 # With Kafka's own tools and clients; the rest has Spark.
 BROKERS := tests/broker tests/cli tests/conformance tests/testing

@@ -5,20 +5,11 @@ Apache Kafka they prove themselves, against Strom they prove Strom.
 """
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from tests import nodes
+from tests.effort import load_profile
 
-# The same examples everywhere, however slow the machine: a failure is one that everybody has.
-# `--hypothesis-profile=default` looks for new ones.
-settings.register_profile(
-    "steady",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
-)
-settings.load_profile("steady")
+load_profile()
 
 #: Why a test was not run, and which; told at the end, so that nothing is skipped in silence.
 NOT_RUN = {}

@@ -30,6 +30,7 @@ from strom.records.record import Producer
 from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.replication import partition as replica
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.effort import examples
 from tests.log.making import NOW, SMALL, new_disk, open_log
 
 TOPIC_ID = UUID(int=9)
@@ -541,7 +542,7 @@ def test_a_log_that_begins_late_and_has_gaps_is_read():
     ),
     buffer_size=st.sampled_from([1, 300, 5_000_000]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_what_is_loaded_is_what_was_written_though_older_values_are_passed_over(steps, buffer_size):
     """OFS-01: values, deletions and transactions in any order."""
     world = World(offsets_load_buffer_size=buffer_size)

@@ -20,6 +20,7 @@ from strom.groups.classic.leaving import Leaver
 from strom.groups.classic.logged import as_logged, read_group
 from strom.groups.classic.replies import Joined, Synced, join_ticket, sync_ticket
 from strom.wire.errors import ErrorCode
+from tests.effort import examples
 from tests.groups.classic_table import GROUP, Table
 
 PARTITIONS = range(4)
@@ -312,4 +313,6 @@ class AnyClassicGroup(RuleBasedStateMachine):
 
 
 TestAnyClassicGroup = AnyClassicGroup.TestCase
-TestAnyClassicGroup.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestAnyClassicGroup.settings = settings(
+    max_examples=examples(200), stateful_step_count=40, deadline=None
+)

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
 from strom.groups.consumer.group import ConsumerGroup, Phase
 from strom.groups.consumer.member import pairs
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.effort import examples
 from tests.groups.consumer_table import GROUP, INTERVAL_MS, REBALANCE_MS, Table, plain, topic_id
 
 NAMES = ("ta", "tb", "ub")
@@ -300,4 +301,4 @@ class Group(RuleBasedStateMachine):
 
 
 TestGroup = Group.TestCase
-TestGroup.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestGroup.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

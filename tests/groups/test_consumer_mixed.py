@@ -13,6 +13,7 @@ from strom.groups.classic.leaving import Leaver
 from strom.groups.consumer.group import Phase
 from strom.groups.consumer.member import pairs
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.effort import examples
 from tests.groups.consumer_table import INTERVAL_MS, SESSION_MS, Table, topic_id
 from tests.groups.test_consumer_history import NAMES, ROUNDS, TOPICS, Consumer, Group
 from tests.groups.test_consumer_migration import told, wants
@@ -171,4 +172,4 @@ class MixedGroup(Group):
 
 
 TestMixedGroup = MixedGroup.TestCase
-TestMixedGroup.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMixedGroup.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

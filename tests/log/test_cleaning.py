@@ -13,6 +13,7 @@ from strom.records.compression import Codec
 from strom.records.control import ControlType
 from strom.records.record import Producer
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.effort import examples
 from tests.log.cleaning import (
     COMPACT,
     DAY,
@@ -56,7 +57,7 @@ def newest(records, end_offset):
 
 
 @given(BATCHES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_cmp_01_09_10_the_newest_of_each_key_stays_at_its_offset_in_order(batches):
     disk, log = filled(batches)
     before, end = contents(log), log.active.base_offset
@@ -68,7 +69,7 @@ def test_cmp_01_09_10_the_newest_of_each_key_stays_at_its_offset_in_order(batche
 
 
 @given(BATCHES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_cleaning_twice_is_cleaning_once(batches):
     disk, log = filled(batches)
     clean_log(log, disk)
@@ -80,7 +81,7 @@ def test_cleaning_twice_is_cleaning_once(batches):
 
 
 @given(BATCHES, st.integers(2, 8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_with_little_memory_it_goes_as_far_as_the_map_and_then_on(batches, keys):
     disk, log = filled(batches)
     before, end = contents(log), log.active.base_offset

@@ -8,6 +8,8 @@ from strom.testing.disk import PowerCutError
 from tests.log.cleaning import COMPACT, clean_log, contents, put
 from tests.log.making import NOW, PATH, new_disk, open_log
 
+pytestmark = pytest.mark.slow
+
 
 def filled(disk):
     log = open_log(disk, COMPACT)

@@ -14,6 +14,7 @@ from strom.records.batch import read_header
 from strom.records.control import ControlType
 from strom.records.record import Producer, read_records
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.effort import examples
 from tests.log.making import (
     append,
     append_transactional,
@@ -248,4 +249,4 @@ def as_a_client_reads(data, aborted, start):
 
 
 TestWriting = Writing.TestCase
-TestWriting.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestWriting.settings = settings(max_examples=examples(150), stateful_step_count=50, deadline=None)

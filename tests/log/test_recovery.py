@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from strom.log.config import LogConfig
 from strom.testing.disk import FakeDisk
+from tests.effort import examples
 from tests.log.making import NOW, PATH, append, first_at, new_disk, open_log, values_of
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=100)
@@ -71,7 +72,7 @@ def test_any_flipped_bit_cuts_the_log_there_and_never_later():
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tail=st.binary(max_size=200), keep=st.integers(0, 2000))
 def test_no_bytes_whatever_behind_the_batches_do_harm(tail, keep):
     disk, ends = written(6)

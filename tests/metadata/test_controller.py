@@ -17,6 +17,7 @@ from strom.metadata.image import Image
 from strom.metadata.records import NO_LEADER, RegisterController, read_record, write_record
 from strom.metadata.snapshot import snapshot_records
 from strom.metadata.topic_decisions import Defaults, MorePartitions, NewTopic, TopicReference
+from tests.effort import examples
 from tests.metadata.cluster import CLUSTER_ID, Cluster, SomeRules, directory_of, registration_of
 from tests.replicated.replay import AnyHistory
 
@@ -148,7 +149,7 @@ class AnyCluster(AnyHistory):
 
 
 TestAnyCluster = pytest.mark.slow(AnyCluster.TestCase)
-TestAnyCluster.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestAnyCluster.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)
 
 
 def test_a_cluster_begins_once():

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from strom.raft.election import ElectionState
 from strom.raft.node import LogEnd, Node, Role, VoteRequest
 from strom.raft.voters import Listener, ReplicaKey, Voters
+from tests.effort import examples
 
 
 def key_of(number):
@@ -227,7 +228,7 @@ def test_voters_are_kept_with_their_addresses():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=some.integers(0, 2**16), count=some.integers(1, 5), data=some.data())
 def test_no_two_ever_lead_in_one_epoch(seed, count, data):
     quorum = Quorum(count, seed)

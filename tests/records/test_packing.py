@@ -11,6 +11,7 @@ from strom.records import packing, plain_packing
 from strom.records.batch import HEADER_SIZE, MAGIC, Header, write_header
 from strom.records.packing import HeaderLists, NoSuchPartitionError, Numbers, Rows, Texts
 from strom.records.record import read_records
+from tests.effort import examples
 from tests.records.strategies import DATA, HEADERS
 
 ROWS = st.lists(st.tuples(DATA, DATA, HEADERS), min_size=1, max_size=30)
@@ -77,7 +78,7 @@ def read_back(batch, count):
 
 @each_form
 @given(rows=ROWS, skipped=SKIPPED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_rows_are_read_back_as_they_were(form, rows, skipped):
     columns = rows_of(rows, skipped)
     packer = form.Packer()
@@ -92,7 +93,7 @@ def test_rows_are_read_back_as_they_were(form, rows, skipped):
 
 @each_form
 @given(rows=ROWS, limit=st.integers(HEADER_SIZE, 600))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_batch_grows_to_its_limit_or_by_one_record(form, rows, limit):
     columns = rows_of(rows)
     spread = one_partition(form, columns)
@@ -148,7 +149,7 @@ def test_a_key_goes_where_every_client_looks_for_it(form, key, hashed):
 
 @each_form
 @given(rows=ROWS, count=st.integers(1, 9), turn=st.integers(0, 20), skipped=SKIPPED)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_both_forms_spread_alike_and_keep_the_order(form, rows, count, turn, skipped):
     columns = rows_of(rows, skipped)
     named = numbers([at % count if at % 3 else None for at in range(len(rows))], skipped)

@@ -24,6 +24,7 @@ from strom.records.plain_packing import murmur2
 from strom.records.record import read_records
 from strom.spark.encoding import RowEncoder, UnfitRowError, check_columns
 from strom.spark.write_options import Delivery
+from tests.effort import examples
 
 PARTITIONS = 3
 NOW_MS = 1_700_000_000_000
@@ -100,7 +101,7 @@ def where(row):
 
 
 @given(rows=ROWS, cut=st.integers(0, 30), limit=st.integers(61, 400))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_rows_arrive_as_they_are_where_they_belong(rows, cut, limit):
     """PRO-05, PRO-08, PRO-22: by key, by number, into several topics."""
     whole = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)

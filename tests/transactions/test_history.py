@@ -26,6 +26,7 @@ from strom.transactions.transaction import (
     record_of,
 )
 from strom.wire.errors import ErrorCode
+from tests.effort import examples
 from tests.replicated.replay import AnyHistory
 
 NAMES = ["t", "u"]
@@ -268,4 +269,6 @@ class Transactions(AnyHistory):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestTransactions.settings = settings(
+    max_examples=examples(150), stateful_step_count=40, deadline=None
+)

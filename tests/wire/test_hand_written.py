@@ -17,11 +17,12 @@ from strom.wire import fetch, produce
 from strom.wire.codec import load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
+from tests.effort import examples
 
 TOPIC_ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 OTHER_ID = uuid.UUID("87654321-1234-5678-1234-567812345678")
 #: Of each version: they differ in few fields, and the others are tried with every one of them.
-in_short = settings(max_examples=30)
+in_short = settings(max_examples=examples(30))
 
 
 def class_in(cls, name):

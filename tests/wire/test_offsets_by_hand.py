@@ -16,13 +16,14 @@ from strom.wire import offset_commit, offset_fetch
 from strom.wire.codec import NOT_A_MESSAGE, load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
+from tests.effort import examples
 
 TOPIC_ID = UUID(int=0x1234567890ABCDEF1234567890ABCDEF)
 NUMBERS = some.integers(-1, 2**31 - 1)
 TEXTS = some.text(max_size=20)
 OPTIONAL = some.none() | TEXTS
 #: Of each version: they differ in few fields, and the others are tried with every one of them.
-in_short = settings(max_examples=30)
+in_short = settings(max_examples=examples(30))
 
 
 def few(elements, min_size=0):

@@ -16,6 +16,8 @@ from strom.broker.turns import AT_ONCE
 from strom.groups.machine import GroupMachine
 from tests.broker.api.conftest import create
 
+pytestmark = pytest.mark.slow
+
 MANY = 1000
 PATIENCE_SECONDS = 30
 UNKNOWN = "unknown_topic_or_partition"

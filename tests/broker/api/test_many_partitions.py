@@ -15,6 +15,8 @@ from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import NOW_MS, batch
 from tests.conformance.raw import Raw
 
+pytestmark = pytest.mark.slow
+
 MANY = 10_000
 INDEXES = range(MANY)
 

@@ -13,6 +13,8 @@ from strom.metadata.controller import Controller
 from strom.metadata.records import PartitionChange
 from tests.broker.api.conftest import create
 
+pytestmark = pytest.mark.slow
+
 MANY = 250
 TOPIC = 2
 
