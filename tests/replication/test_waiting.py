@@ -92,7 +92,7 @@ def test_whoever_is_to_be_told_is_told_once_and_later(places, woken, early):
         end()
         waiter.expire()
         assert not told
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
         return told
 
     assert run(scenario()) == [woken]
@@ -106,7 +106,7 @@ def test_nobody_is_told_of_a_wait_that_was_given_up(places):
         waiter.tell(told.append)
         waiter.cancel()
         waiter.wake()
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
         return told
 
     assert run(scenario()) == []
