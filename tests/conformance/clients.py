@@ -18,6 +18,9 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
 
+from tests.conformance.batches import headers
+from tests.conformance.raw import Raw
+
 PATIENCE_SECONDS = 60
 
 
@@ -194,3 +197,24 @@ def as_sent(told):
 
 CLIENTS = (Confluent, KafkaPython, AioKafka, Kcat)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def codecs_stored(bootstrap, topic):
+    """The codec of each record of the first partition, by the batch that it is in."""
+    found = []
+    with Raw(bootstrap) as raw:
+        # An answer ends where a segment does.
+        while some := batches_at(raw, topic, found[-1].last_offset + 1 if found else 0):
+            found += some
+    return [CODECS[each.attributes & 7] for each in found for _ in range(each.count)]
+
+
+def batches_at(raw, topic, offset):
+    """The headers of the batches from an offset on."""
+    place = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 24}
+    topics = [{"topic": topic, "partitions": [place | {"current_leader_epoch": -1}]}]
+    limits = {"replica_id": -1, "min_bytes": 1, "max_bytes": 1 << 24}
+    answer = raw.ask("fetch", 12, {**limits, "topics": topics})
+    (partition,) = answer["responses"][0]["partitions"]
+    assert partition["error_code"] == "none"
+    return headers(partition["records"] or b"")

@@ -24,7 +24,15 @@ from confluent_kafka.admin import (
 
 from tests import nodes
 from tests.conformance.batches import headers
-from tests.conformance.clients import CLIENTS, CODECS, PATIENCE_SECONDS, Confluent, Kcat, Sent
+from tests.conformance.clients import (
+    CLIENTS,
+    CODECS,
+    PATIENCE_SECONDS,
+    Confluent,
+    Kcat,
+    Sent,
+    codecs_stored,
+)
 
 T0 = 1_700_000_000_000
 RECORDS = [
@@ -48,6 +56,8 @@ def test_what_one_client_sends_every_other_reads(strom, topic, sender, codec):
         pytest.skip(reason)
     records = KCAT_RECORDS if sender is Kcat else RECORDS
     sender.send(strom.bootstrap, topic, records, codec)
+    # The last record becomes smaller by any codec, whichever others are in its batch.
+    assert codecs_stored(strom.bootstrap, topic)[-1] == codec
     for reader in CLIENTS:
         if reader is Kcat and reason:
             continue

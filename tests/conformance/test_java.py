@@ -9,9 +9,19 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import nodes
-from tests.conformance.clients import CODECS, Confluent, Sent
+from tests.conformance.clients import (
+    CLIENTS,
+    CODECS,
+    AioKafka,
+    Confluent,
+    KafkaPython,
+    Kcat,
+    Sent,
+    codecs_stored,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -61,25 +71,41 @@ def test_kafka_topics(tool, name):
     assert "does not exist as expected" in gone
 
 
-def test_the_consoles_send_and_read_every_codec(strom, tool, topic):
-    for codec in CODECS:
-        Confluent.send(strom.bootstrap, topic, [Sent(b"c", codec.encode())], codec)
-    for codec in CODECS:
-        properties = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
-        sending = "kafka-console-producer", "--topic", topic, "--compression-codec", codec
-        tool(*sending, *properties, text=f"j:{codec}\nj:{codec} again\n")
-    count = 3 * len(CODECS)
+def shrinking(sender, codec):
+    """A record that every codec makes smaller, so that no client sends it as it is."""
+    return Sent(sender.encode(), f"{sender} {codec}{' again and again' * 60}".encode())
+
+
+def send_by_java(tool, topic, codec):
+    """Send a record with the console's producer."""
+    properties = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    sending = "kafka-console-producer", "--topic", topic, "--compression-codec", codec
+    record = shrinking("java", codec)
+    tool(*sending, *properties, text=f"{record.key.decode()}:{record.value.decode()}\n")
+
+
+def test_java_and_every_other_client_read_each_other_in_every_codec(strom, tool, topic):
+    """MSG-03, MSG-07."""
+    clients = [each for each in CLIENTS if each is not Kcat or not nodes.kcat_missing()]
+    for client in clients:
+        for codec in CODECS:
+            client.send(strom.bootstrap, topic, [shrinking(client.name, codec)], codec)
+    together(*((send_by_java, tool, topic, codec) for codec in CODECS))
+    names = [client.name for client in clients] + ["java"]
+    sent = [shrinking(sender, codec)[:2] for sender in names for codec in CODECS]
+    found = [each[:2] for each in Confluent.read(strom.bootstrap, topic, len(sent))]
+    # Java's producers run side by side: which of them is first is nobody's affair.
+    assert sorted(found) == sorted(sent)
+    stored = codecs_stored(strom.bootstrap, topic)
+    assert stored == [value.decode().split()[1] for _, value in found]
+    for reader in clients:
+        assert [each[:2] for each in reader.read(strom.bootstrap, topic, len(sent))] == found
     whole, part = together(
-        (tool, *reading(topic, "earliest", count), "--formatter-property", "print.key=true"),
+        (tool, *reading(topic, "earliest", len(sent)), "--formatter-property", "print.key=true"),
         (tool, *reading(topic, 7, 2), "--formatter-property", "print.offset=true"),
     )
-    java = [line for codec in CODECS for line in (f"j\t{codec}", f"j\t{codec} again")]
-    assert whole.splitlines() == [f"c\t{codec}" for codec in CODECS] + java
-    assert part.splitlines() == ["Offset:7\tgzip", "Offset:8\tgzip again"]
-    found = Confluent.read(strom.bootstrap, topic, count)
-    assert [each.value.decode() for each in found] == [
-        line.partition("\t")[2] for line in whole.splitlines()
-    ]
+    assert whole.splitlines() == [f"{key.decode()}\t{value.decode()}" for key, value in found]
+    assert part.splitlines() == [f"Offset:{n}\t{found[n][1].decode()}" for n in (7, 8)]
 
 
 def reading(topic, offset, count):
@@ -198,16 +224,59 @@ def test_the_dump_tool_reads_our_files(strom_only, make_topic, kafka_tool):
     assert topic in cluster.stdout
 
 
-def test_strom_serves_a_directory_that_kafka_wrote(kafka_tool, broker_process):
+def send_all(bootstrap, writer):
+    """Records compressed by the client, and some for each codec that the broker compresses."""
+    for codec in CODECS:
+        Confluent.send(bootstrap, "clients", [shrinking(writer, codec)], codec)
+        other = "gzip" if codec == "none" else "none"
+        Confluent.send(bootstrap, f"brokers-{codec}", [shrinking(writer, codec)], other)
+
+
+def check_all(bootstrap, readers, writers):
+    """Everything is there, each record in a batch of its codec."""
+    for reader in readers:
+        found = reader.read(bootstrap, "clients", len(CODECS) * len(writers))
+        sent = [shrinking(writer, codec) for writer in writers for codec in CODECS]
+        assert [each[:2] for each in found] == [each[:2] for each in sent], reader.name
+        for codec in CODECS:
+            found = reader.read(bootstrap, f"brokers-{codec}", len(writers))
+            sent = [shrinking(writer, codec) for writer in writers]
+            assert [each[:2] for each in found] == [each[:2] for each in sent], reader.name
+    assert codecs_stored(bootstrap, "clients") == list(CODECS) * len(writers)
+    for codec in CODECS:
+        assert codecs_stored(bootstrap, f"brokers-{codec}") == [codec] * len(writers)
+
+
+def topic_of(codec):
+    """A topic whose broker compresses."""
+    config = {"compression.type": "uncompressed" if codec == "none" else codec}
+    return NewTopic(f"brokers-{codec}", 1, 1, config=config)
+
+
+def test_kafka_and_strom_read_what_the_other_wrote(kafka_tool, broker_process):
+    """One directory, with Kafka, with Strom, and with Kafka again."""
     peer = nodes.KafkaProcess(nodes.new_directory("kafka")).start()
     try:
-        for codec in CODECS:
-            Confluent.send(peer.bootstrap, "given", [Sent(b"k", codec.encode())], codec)
+        admin = AdminClient({"bootstrap.servers": peer.bootstrap})
+        for future in admin.create_topics([topic_of(codec) for codec in CODECS]).values():
+            future.result()
+        send_all(peer.bootstrap, "kafka")
+        check_all(peer.bootstrap, [Confluent], ["kafka"])
         peer.stop()
         process = broker_process(log_dirs=peer.directory)
-        found = Confluent.read(process.bootstrap, "given", len(CODECS))
-        assert [each.value.decode() for each in found] == list(CODECS)
-        Confluent.send(process.bootstrap, "given", [Sent(b"k", b"more")], "none")
+        check_all(process.bootstrap, [Confluent, KafkaPython, AioKafka], ["kafka"])
+        send_all(process.bootstrap, "strom")
         process.stop()
+        peer.start()
+        check_all(peer.bootstrap, [Confluent], ["kafka", "strom"])
+        count = 2 * 2 * len(CODECS)
+        where = "--include", "clients|brokers-.*", "--from-beginning", "--max-messages", count
+        read = kafka_tool(
+            "kafka-console-consumer",
+            *("--bootstrap-server", peer.bootstrap, *where, "--timeout-ms", 60_000),
+        )
+        expected = [shrinking(writer, codec) for writer in ("kafka", "strom") for codec in CODECS]
+        values = sorted(each.value.decode() for each in expected)
+        assert sorted(read.stdout.splitlines()) == sorted(values * 2), read.stderr
     finally:
         peer.remove()
