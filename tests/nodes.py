@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 PEER = Path(__file__).parent / "peer" / "kafka"
@@ -141,6 +142,21 @@ class Outside:
 
     def __init__(self, bootstrap):
         self.bootstrap = bootstrap
+
+
+@contextmanager
+def running_strom(name, **settings):
+    """A Strom process with these settings, or the broker that STROM_TEST_BOOTSTRAP names."""
+    if bootstrap := outside_bootstrap():
+        yield Outside(bootstrap)
+        return
+    process = StromProcess(new_directory(name), **settings)
+    try:
+        yield process.start()
+        ended = process.process.poll()
+        assert ended is None, f"the broker ended by itself with {ended}:\n{process.log()}"
+    finally:
+        process.remove()
 
 
 def peer(*arguments):

@@ -16,16 +16,8 @@ NAMES = itertools.count()
 @pytest.fixture(scope="session")
 def strom():
     """The broker under test: a Strom process, or the one that STROM_TEST_BOOTSTRAP names."""
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("conformance"))
-    try:
-        yield process.start()
-        ended = process.process.poll()
-        assert ended is None, f"the broker ended by itself with {ended}:\n{process.log()}"
-    finally:
-        process.remove()
+    with nodes.running_strom("conformance") as process:
+        yield process
 
 
 @pytest.fixture(params=["strom", "kafka"])

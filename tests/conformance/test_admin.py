@@ -7,7 +7,7 @@ Rows: TOP-01, TOP-05, TOP-08, TOP-12, TOP-13, ADM; one bad item never spoils the
 import pytest
 
 from tests.conformance.batches import batch
-from tests.conformance.transcript import check, play
+from tests.conformance.transcript import check, is_peer, play
 
 TOPIC, BROKER = 2, 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -391,5 +391,4 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_is_answered_as_kafka_does(case, either, name, request):
     """BRK-04."""
-    peer = request.node.callspec.params["either"] == "kafka"
-    check("admin", case.__name__, play(case, either.bootstrap, name), peer=peer)
+    check("admin", case.__name__, play(case, either.bootstrap, name), peer=is_peer(request))

@@ -83,13 +83,8 @@ class NewReader(Reader):
 
 @pytest.fixture(scope="module")
 def broker():
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("consumer-clients"), **SETTINGS)
-    yield process.start()
-    assert process.process.poll() is None, process.log()
-    process.remove()
+    with nodes.running_strom("consumer-clients", **SETTINGS) as process:
+        yield process
 
 
 @pytest.fixture

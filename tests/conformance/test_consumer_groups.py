@@ -10,7 +10,7 @@ import pytest
 from tests import nodes
 from tests.conformance.consumers import OFFSETS_PARTITIONS, ClassicMember, Consumers, told
 from tests.conformance.raw import Raw
-from tests.conformance.transcript import check
+from tests.conformance.transcript import check, is_peer, play
 
 #: Groups are assigned to at once, are soon full, and may have sessions that one can wait for.
 SETTINGS = {
@@ -486,30 +486,16 @@ CASES = (
 )
 
 
-def play(case, bootstrap, name, **extra):
-    talk = Consumers(bootstrap, name)
-    with talk.raw:
-        try:
-            case(talk, **extra)
-        finally:
-            talk.close()
-    return talk.notes()
-
-
-def is_peer(request):
-    return request.node.callspec.params["broker"] == "kafka"
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_is_answered_as_kafka_does(case, broker, name, request):
     """GRP-01, GRP-03, GRP-05, GRP-11, GRP-12, GRP-16."""
-    lines = play(case, broker.bootstrap, name)
+    lines = play(case, broker.bootstrap, name, Consumers)
     check("consumer_groups", case.__name__, lines, peer=is_peer(request))
 
 
 @pytest.mark.parametrize("version", (0, 1))
 def test_a_member_of_any_version_is_answered_as_kafka_does(version, broker, name, request):
-    lines = play(one_member_by_version, broker.bootstrap, name, version=version)
+    lines = play(one_member_by_version, broker.bootstrap, name, Consumers, version=version)
     check("consumer_groups", f"one member, v{version}", lines, peer=is_peer(request))
 
 

@@ -22,15 +22,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker():
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("consumer-tools"), **SETTINGS)
-    try:
-        yield process.start()
-        assert process.process.poll() is None, process.log()
-    finally:
-        process.remove()
+    with nodes.running_strom("consumer-tools", **SETTINGS) as process:
+        yield process
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.conformance.grouping import (
     share,
 )
 from tests.conformance.raw import Raw
-from tests.conformance.transcript import check
+from tests.conformance.transcript import check, is_peer, play
 
 #: No waiting for more members, sessions that one can wait for, groups that are soon full.
 SETTINGS = {
@@ -503,37 +503,23 @@ CASES = (
 )
 
 
-def play(case, bootstrap, name, **extra):
-    talk = Talk(bootstrap, name)
-    with talk.raw:
-        try:
-            case(talk, **extra)
-        finally:
-            talk.close()
-    return talk.notes()
-
-
-def is_peer(request):
-    return request.node.callspec.params["broker"] == "kafka"
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_is_answered_as_kafka_does(case, broker, name, request):
     """GRP-01, GRP-05, GRP-07, GRP-09, GRP-10, GRP-11, GRP-16."""
-    lines = play(case, broker.bootstrap, name)
+    lines = play(case, broker.bootstrap, name, Talk)
     check("groups", case.__name__, lines, peer=is_peer(request))
 
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_member_of_any_version_is_answered_as_kafka_does(version, broker, name, request):
-    lines = play(one_member_by_version, broker.bootstrap, name, version=version)
+    lines = play(one_member_by_version, broker.bootstrap, name, Talk, version=version)
     check("groups", f"one member, v{version}", lines, peer=is_peer(request))
 
 
 @pytest.mark.parametrize("version", range(5, 10))
 def test_a_static_member_of_any_version_is_answered_as_kafka_does(version, broker, name, request):
     """GRP-16."""
-    lines = play(two_static_lives_by_version, broker.bootstrap, name, version=version)
+    lines = play(two_static_lives_by_version, broker.bootstrap, name, Talk, version=version)
     check("groups", f"two static lives, v{version}", lines, peer=is_peer(request))
 
 

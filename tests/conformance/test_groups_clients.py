@@ -36,15 +36,8 @@ MANY = 100
 
 @pytest.fixture(scope="module")
 def broker():
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("group-clients"), **SETTINGS)
-    try:
-        yield process.start()
-        assert process.process.poll() is None, process.log()
-    finally:
-        process.remove()
+    with nodes.running_strom("group-clients", **SETTINGS) as process:
+        yield process
 
 
 @pytest.fixture

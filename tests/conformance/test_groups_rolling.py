@@ -251,15 +251,8 @@ class ConsumerMember(Member):
 
 @pytest.fixture(scope="module")
 def broker():
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("rolling"), **SETTINGS)
-    try:
-        yield process.start()
-        assert process.process.poll() is None, process.log()
-    finally:
-        process.remove()
+    with nodes.running_strom("rolling", **SETTINGS) as process:
+        yield process
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from tests.conformance.batches import batch
 from tests.conformance.clients import Confluent, Sent, kafka
 from tests.conformance.raw import PATIENCE_SECONDS, Raw
-from tests.conformance.transcript import check, play
+from tests.conformance.transcript import check, is_peer, play
 
 BUSY = ("coordinator_load_in_progress", "not_coordinator", "coordinator_not_available")
 NOWHERE = UUID(int=77)
@@ -251,8 +251,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_is_answered_as_kafka_does(case, either, name, request):
     """OFS-01, OFS-02, TOP-06."""
-    peer = request.node.callspec.params["either"] == "kafka"
-    check("offsets", case.__name__, play(case, either.bootstrap, name), peer=peer)
+    check("offsets", case.__name__, play(case, either.bootstrap, name), peer=is_peer(request))
 
 
 def test_served_are_the_versions_that_kafka_serves(raw):

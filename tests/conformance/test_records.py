@@ -10,7 +10,7 @@ import json
 import pytest
 
 from tests.conformance.batches import batch, headers
-from tests.conformance.transcript import ANSWERS, check, play
+from tests.conformance.transcript import ANSWERS, check, is_peer, play
 from tests.records.faults import BATCHES, OVERLOOKED, POISON
 
 TAKEN = {"produce v12": {"error_code": "none", "records": []}}
@@ -52,7 +52,7 @@ def appearance(answer):
 
 @pytest.mark.parametrize("label", BATCHES)
 def test_records_are_judged_as_apache_kafka_does(either, request, name, label):
-    peer = request.node.callspec.params["either"] == "kafka"
+    peer = is_peer(request)
     lines = play(send_and_fetch, either.bootstrap, name, records=BATCHES[label])
     if not peer and is_judged_otherwise(label):
         assert lines == [REFUSED, TAKEN]

@@ -16,7 +16,7 @@ from tests.conformance.transacting import (
     TIMEOUT_MS,
     Tx,
 )
-from tests.conformance.transcript import check, play
+from tests.conformance.transcript import check, is_peer, play
 
 
 def a_newcomer_gets_a_higher_epoch(talk):
@@ -375,5 +375,4 @@ def test_answers_are_the_same_when_every_step_takes_its_time(patient, case, name
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_answers_are_those_of_apache_kafka(either, case, name, request):
-    peer = request.node.callspec.params["either"] == "kafka"
-    check("transactions", case.__name__, play(case, either.bootstrap, name), peer=peer)
+    check("transactions", case.__name__, play(case, either.bootstrap, name), peer=is_peer(request))

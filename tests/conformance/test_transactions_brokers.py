@@ -11,7 +11,7 @@ from strom.records.record import read_records
 from strom.transactions.records import read
 from tests.conformance.batches import headers
 from tests.conformance.transacting import ABORT, COMMIT, END_V1, Tx, describe
-from tests.conformance.transcript import check, play
+from tests.conformance.transcript import check, is_peer, play
 
 
 def markers(talk, tx, *, suffix="", version=2, **values):
@@ -262,5 +262,4 @@ def test_answers_are_the_same_when_every_step_takes_its_time(patient, case, name
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_answers_are_those_of_apache_kafka(either, case, name, request):
-    peer = request.node.callspec.params["either"] == "kafka"
-    check("transactions", case.__name__, play(case, either.bootstrap, name), peer=peer)
+    check("transactions", case.__name__, play(case, either.bootstrap, name), peer=is_peer(request))

@@ -32,15 +32,8 @@ MANY, FEW = 2000, 200
 def broker():
     if reason := nodes.java_missing():
         pytest.skip(reason)
-    if bootstrap := nodes.outside_bootstrap():
-        yield nodes.Outside(bootstrap)
-        return
-    process = nodes.StromProcess(nodes.new_directory("verifiable"), **SETTINGS)
-    try:
-        yield process.start()
-        assert process.process.poll() is None, process.log()
-    finally:
-        process.remove()
+    with nodes.running_strom("verifiable", **SETTINGS) as process:
+        yield process
 
 
 class VerifiableConsumer:

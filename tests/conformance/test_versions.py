@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.batches import NOW_MS, batch
 from tests.conformance.raw import Raw
-from tests.conformance.transcript import check, play
+from tests.conformance.transcript import check, is_peer, play
 
 #: What issue §4 asks for, with Apache Kafka 4.3.1's ranges. Produce is told from 0 (KAFKA-18659).
 SERVED = {
@@ -224,8 +224,7 @@ EVERY = [(api, version) for api, (_, versions) in SERVED.items() for version in 
 @pytest.mark.parametrize(("api", "version"), EVERY)
 def test_is_answered_as_kafka_does(api, version, either, name, request):
     lines = play(one_request, either.bootstrap, name, api=api, version=version)
-    peer = request.node.callspec.params["either"] == "kafka"
-    check("versions", f"{api} v{version}", lines, peer=peer)
+    check("versions", f"{api} v{version}", lines, peer=is_peer(request))
 
 
 def test_api_versions_tells_what_is_served(either):

@@ -75,6 +75,13 @@ class Transcript:
         self.lines.append({f"{api} v{version}": self.steady(noted)})
         return answer
 
+    def notes(self):
+        """What was noted, as it is in every run."""
+        return self.lines
+
+    def close(self):
+        """Hang up wherever else this was connected to."""
+
     def steady(self, value, key=""):
         """What is the same in every run."""
         if key in VARYING:
@@ -109,12 +116,20 @@ def wait_usable(raw, topic, partitions):
     raise AssertionError(f"{topic} has no leader")
 
 
-def play(case, bootstrap, name, **extra):
+def play(case, bootstrap, name, kind=Transcript, **extra):
     """Play a case to a broker; the notes."""
-    transcript = Transcript(bootstrap, name)
+    transcript = kind(bootstrap, name)
     with transcript.raw:
-        case(transcript, **extra)
-    return transcript.lines
+        try:
+            case(transcript, **extra)
+        finally:
+            transcript.close()
+    return transcript.notes()
+
+
+def is_peer(request):
+    """Whether it is Apache Kafka that a test talks to."""
+    return "kafka" in request.node.callspec.params.values()
 
 
 def check(group, label, lines, *, peer):

@@ -5,7 +5,7 @@ from strom.groups.classic import joining, leaving, presence, syncing
 from strom.groups.classic.group import Protocol
 from strom.groups.classic.joining import JoinRequest, Limits
 from strom.groups.classic.leaving import Leaver
-from strom.groups.classic.logged import read_group
+from strom.groups.classic.logged import group_record, read_group
 from strom.groups.classic.syncing import SyncRequest
 from strom.replicated.machine import Wait
 from strom.wire.errors import ErrorCode, KafkaError
@@ -17,6 +17,11 @@ SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 DELAY_MS = 3_000
 RANGE = (Protocol("range", b"m"),)
+
+
+def as_logged(group):
+    """Return what a coordinator that begins anew would know of a group whose round is over."""
+    return read_group(group.id, group_record(group).value)
 
 
 class Call:

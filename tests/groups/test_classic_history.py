@@ -17,11 +17,11 @@ from strom.groups import records
 from strom.groups.classic.group import Phase, Protocol
 from strom.groups.classic.joining import NEW_MEMBER_TIMEOUT_MS
 from strom.groups.classic.leaving import Leaver
-from strom.groups.classic.logged import as_logged, read_group
+from strom.groups.classic.logged import read_group
 from strom.groups.classic.replies import Joined, Synced, join_ticket, sync_ticket
 from strom.wire.errors import ErrorCode
 from tests.effort import examples
-from tests.groups.classic_table import GROUP, Table
+from tests.groups.classic_table import GROUP, Table, as_logged
 
 PARTITIONS = range(4)
 #: After which everybody is out who says nothing: the longest of all time-outs, one after another.

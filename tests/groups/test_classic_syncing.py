@@ -4,9 +4,8 @@ import pytest
 
 from strom.groups.classic import syncing
 from strom.groups.classic.group import Phase, Protocol
-from strom.groups.classic.logged import as_logged
 from strom.wire.errors import ErrorCode
-from tests.groups.classic_table import DELAY_MS, REBALANCE_MS, SESSION_MS, Table
+from tests.groups.classic_table import DELAY_MS, REBALANCE_MS, SESSION_MS, Table, as_logged
 
 
 def joined(count=2, **other):

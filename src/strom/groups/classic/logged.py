@@ -45,13 +45,6 @@ def read_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     )
 
 
-def as_logged(group: ClassicGroup) -> ClassicGroup:
-    """Return what a coordinator that begins anew would know of a group whose round is over."""
-    value = group_record(group).value
-    assert isinstance(value, GroupMetadataValue)
-    return read_group(group.id, value)
-
-
 def _write_member(member: Member, protocol: str | None) -> MemberMetadata:
     return MemberMetadata(
         member_id=member.id,
