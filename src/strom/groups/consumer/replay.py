@@ -143,10 +143,10 @@ def _current(
         gone = before._replace(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING)
         return _with_held(group, before, gone)
     before = before or Member(key.member_id)
-    after = before._replace(
-        epoch=value.member_epoch,
-        previous_epoch=value.previous_member_epoch,
-        state=State(value.state),
+    after = before.at(
+        value.member_epoch,
+        value.previous_member_epoch,
+        State(value.state),
         assigned=_read_held(value.assigned_partitions, value.member_epoch),
         revoking=_read_held(value.partitions_pending_revocation, value.member_epoch),
     )
@@ -166,12 +166,14 @@ def _read_held(found: tuple[TopicPartitions, ...], member_epoch: int) -> Held:
 
 
 def _with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerGroup:
+    members = group.members.set(after.id, after)
+    if after.assigned == before.assigned and after.revoking == before.revoking:
+        # As of all who only come to another epoch.
+        return group._replace(members=members)
     had = pairs(before.assigned) | pairs(before.revoking)
     has = pairs(after.assigned) | pairs(after.revoking)
-    owners = group.owners
-    if had != has:
-        owners = _moved(owners, after.id, had - has, has - had)
-    return group._replace(members=group.members.set(after.id, after), owners=owners)
+    owners = _moved(group.owners, after.id, had - has, has - had)
+    return group._replace(members=members, owners=owners)
 
 
 def _moved(

@@ -1,6 +1,6 @@
 """The next target assignment of a group: what each member shall have, and the records of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from strom.groups.consumer.assignors import ASSIGNORS
@@ -32,11 +32,19 @@ def next_target(
     subscribers, topics = _subscribers(group, image)
     counts = {topic: len(image.topics_by_id[topic].partitions) for topic in topics}
     assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts)
-    for member_id in sorted(assigned):
-        had, gets = group.targets.get(member_id), assigned[member_id]
-        if had is not gets and had != gets:
-            yield target_row(group.id, member_id, assigned[member_id])
+    for member_id in sorted(_changed(group, assigned)):
+        yield target_row(group.id, member_id, assigned[member_id])
     yield target_epoch_row(group.id, group.epoch, now_ms)
+
+
+def _changed(group: ConsumerGroup, assigned: Mapping[str, Partitions]) -> list[str]:
+    """Return the members that shall have something else than before."""
+    changed = []
+    for member_id, gets in assigned.items():
+        had = group.targets.get(member_id)
+        if had is not gets and had != gets:
+            changed.append(member_id)
+    return changed
 
 
 def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], set[UUID]]:

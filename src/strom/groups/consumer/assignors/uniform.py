@@ -9,7 +9,7 @@
    no other assignment is more even.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heapreplace
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from strom.groups.consumer.assignors.subscriber import Partitions, Subscriber
 
 #: The place of a topic that nobody wants any more.
 NOWHERE = -1
+NONE: frozenset[int] = frozenset()
 
 
 def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dict[str, Partitions]:
@@ -43,7 +44,8 @@ class Shares:
         self._counts = [counts[topic] for topic in self._topics]
         #: Of each member, the topics that it wants; mostly all want the same.
         self._wishes = self._wished()
-        self._held: list[dict[int, set[int]]] = [{} for _ in subscribers]
+        #: Of each member, by topic: what it had as it was, until something of that changes.
+        self._held: list[dict[int, frozenset[int]]] = [{} for _ in subscribers]
         self._loads = [0] * len(subscribers)
         #: Those that get something else than what they had.
         self._changed: set[int] = set()
@@ -64,12 +66,9 @@ class Shares:
             wish = self._wishes[member]
             for topic, partitions in subscriber.owned.items():
                 place = self._places.get(topic, NOWHERE)
-                kept: set[int] = set()
+                kept = NONE
                 if place in wish:
-                    kept = set(partitions.difference(taken[place]))
-                    count = self._counts[place]
-                    if kept and max(kept) >= count:
-                        kept = {each for each in kept if each < count}
+                    kept = _still_free(partitions, taken[place], self._counts[place])
                 if len(kept) < len(partitions):
                     self._changed.add(member)
                 if kept:
@@ -88,11 +87,14 @@ class Shares:
             if self._loads[member] > quota:
                 ranked = [
                     (index, place, partition)
-                    for place, partitions in self._held[member].items()
-                    for index, partition in enumerate(sorted(partitions))
+                    for place, held in self._held[member].items()
+                    for index, partition in enumerate(sorted(held))
                 ]
+                rest: dict[int, list[int]] = {}
                 for _, place, partition in sorted(ranked)[quota:]:
-                    self._remove(member, place, partition)
+                    rest.setdefault(place, []).append(partition)
+                for place, partitions in rest.items():
+                    self._remove(member, place, partitions)
 
     def hand_out(self) -> None:
         """Give what nobody has to the subscriber with the least; the choosiest topics first."""
@@ -107,10 +109,13 @@ class Shares:
                 continue
             waiting = [(self._loads[member], member) for member in readers[place]]
             heapify(waiting)
+            got: dict[int, list[int]] = {}
             for partition in free:
                 load, member = waiting[0]
-                self._add(member, place, partition)
+                got.setdefault(member, []).append(partition)
                 heapreplace(waiting, (load + 1, member))
+            for member, partitions in got.items():
+                self._add(member, place, partitions)
 
     def even_out(self) -> None:
         """Move partitions until no move, and no chain of moves, makes it more even."""
@@ -167,25 +172,26 @@ class Shares:
         partition = max(
             self._held[giver][place], key=lambda each: (each in had, each not in own, each)
         )
-        self._remove(giver, place, partition)
-        self._add(taker, place, partition)
+        self._remove(giver, place, (partition,))
+        self._add(taker, place, (partition,))
 
     def _owned(self, member: int, place: int) -> frozenset[int]:
-        return self._subscribers[member].owned.get(self._topics[place], frozenset())
+        return self._subscribers[member].owned.get(self._topics[place], NONE)
 
-    def _add(self, member: int, place: int, partition: int) -> None:
-        self._held[member].setdefault(place, set()).add(partition)
-        self._loads[member] += 1
+    def _add(self, member: int, place: int, partitions: Collection[int]) -> None:
+        held = self._held[member]
+        held[place] = held.get(place, NONE).union(partitions)
+        self._loads[member] += len(partitions)
         self._holders[place].add(member)
         self._changed.add(member)
 
-    def _remove(self, member: int, place: int, partition: int) -> None:
-        held = self._held[member][place]
-        held.remove(partition)
-        self._loads[member] -= 1
+    def _remove(self, member: int, place: int, partitions: Collection[int]) -> None:
+        held = self._held[member]
+        held[place] = held[place].difference(partitions)
+        self._loads[member] -= len(partitions)
         self._changed.add(member)
-        if not held:
-            del self._held[member][place]
+        if not held[place]:
+            del held[place]
             self._holders[place].remove(member)
 
     def assignment(self) -> dict[str, Partitions]:
@@ -195,8 +201,16 @@ class Shares:
             if member in self._changed:
                 held = self._held[member]
                 shares[subscriber.member_id] = {
-                    self._topics[place]: frozenset(held[place]) for place in held
+                    self._topics[place]: partitions for place, partitions in held.items()
                 }
             else:
                 shares[subscriber.member_id] = subscriber.owned
         return shares
+
+
+def _still_free(partitions: frozenset[int], taken: set[int], count: int) -> frozenset[int]:
+    """Return those that exist and that nobody has, mostly all of them."""
+    free = partitions if partitions.isdisjoint(taken) else partitions.difference(taken)
+    if free and max(free) >= count:
+        return frozenset([each for each in free if each < count])
+    return free
