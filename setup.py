@@ -21,6 +21,12 @@ COMPILED = (
     "wire/primitives",
     "wire/produce",
     "wire/fetch",
+    "wire/offset_commit",
+    "wire/offset_fetch",
+    "wire/join_group",
+    "wire/sync_group",
+    "wire/heartbeat",
+    "wire/consumer_group_heartbeat",
     "wire/codec",
     "wire/guard",
     "wire/writers",
@@ -82,6 +88,7 @@ COMPILED = (
     "broker/markers",
     "broker/api/produce",
     "broker/api/fetch",
+    "broker/api/consumer_group_heartbeat",
 )
 
 #: `make check` is where types are checked; here they are taken from what is installed.

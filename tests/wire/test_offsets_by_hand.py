@@ -1,61 +1,32 @@
 """OffsetCommit and OffsetFetch, read and written by hand, against kio's classes of each version."""
 
 import contextlib
-import io
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from datetime import timedelta
-from typing import get_args, get_type_hints
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from strom.wire import offset_commit, offset_fetch
 from strom.wire.codec import NOT_A_MESSAGE, load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
-from tests.effort import examples
+from tests.wire.versions import (
+    NUMBERS,
+    OPTIONAL,
+    TEXTS,
+    class_in,
+    few,
+    in_short,
+    make,
+    written,
+)
 
 TOPIC_ID = UUID(int=0x1234567890ABCDEF1234567890ABCDEF)
-NUMBERS = some.integers(-1, 2**31 - 1)
-TEXTS = some.text(max_size=20)
-OPTIONAL = some.none() | TEXTS
-#: Of each version: they differ in few fields, and the others are tried with every one of them.
-in_short = settings(max_examples=examples(30))
-
-
-def few(elements, min_size=0):
-    """None, one and more of them are all that there is to tell apart."""
-    return some.lists(elements, min_size=min_size, max_size=4)
-
-
 CODES = some.sampled_from([ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT])
-
-
-def class_in(entity, name):
-    """The class of what an array holds."""
-    hint = get_type_hints(entity)[name]
-    while not isinstance(hint, type):
-        hint = next(each for each in get_args(hint) if each is not type(None))
-    return hint
-
-
-def make(entity, **values):
-    """An entity of the fields that its version has."""
-    names = {each.name for each in fields(entity)}
-    missing = [
-        each.name for each in fields(entity) if each.default is MISSING and each.name not in values
-    ]
-    assert not missing, missing
-    return entity(**{name: value for name, value in values.items() if name in names})
-
-
-def written(entity):
-    with io.BytesIO() as out:
-        entity_writer(type(entity))(out, entity)
-        return out.getvalue()
 
 
 def which(version, since):

@@ -13,7 +13,16 @@ import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from strom.wire import fetch, offset_commit, offset_fetch, produce
+from strom.wire import (
+    consumer_group_heartbeat,
+    fetch,
+    heartbeat,
+    join_group,
+    offset_commit,
+    offset_fetch,
+    produce,
+    sync_group,
+)
 from strom.wire.errors import ErrorCode
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
@@ -111,43 +120,40 @@ class FetchCodec:
         )
 
 
-class OffsetCommitCodec:
-    """OffsetCommit, by hand."""
+class HandWritten(Protocol):
+    """A module that reads and writes one API; its functions are told the version."""
 
-    def __init__(self, version: int) -> None:
-        self.flexible = version >= offset_commit.FLEXIBLE_FROM
+    FLEXIBLE_FROM: int
+    read_request: Callable[[memoryview, int, int], Any]
+    write_response: Callable[[Any, int], bytes]
+
+
+class HandWrittenCodec:
+    """An API that is read and written by hand, without records."""
+
+    def __init__(self, module: HandWritten, version: int) -> None:
+        self.flexible = version >= module.FLEXIBLE_FROM
+        self._read = module.read_request
+        self._write = module.write_response
         self._version = version
 
-    def read(self, frame: memoryview, position: int) -> offset_commit.OffsetCommitRequest:
+    def read(self, frame: memoryview, position: int) -> object:
         """Return the request."""
-        return offset_commit.read_request(frame, position, self._version)
+        return self._read(frame, position, self._version)
 
-    def write(self, response: offset_commit.OffsetCommitResponse) -> list[Part]:
+    def write(self, response: object) -> list[Part]:
         """Return the response."""
-        return [offset_commit.write_response(response, self._version)]
+        return [self._write(response, self._version)]
 
 
-class OffsetFetchCodec:
-    """OffsetFetch, by hand."""
-
-    def __init__(self, version: int) -> None:
-        self.flexible = version >= offset_fetch.FLEXIBLE_FROM
-        self._version = version
-
-    def read(self, frame: memoryview, position: int) -> offset_fetch.OffsetFetchRequest:
-        """Return the request."""
-        return offset_fetch.read_request(frame, position, self._version)
-
-    def write(self, response: offset_fetch.OffsetFetchResponse) -> list[Part]:
-        """Return the response."""
-        return [offset_fetch.write_response(response, self._version)]
-
-
-BY_HAND: dict[str, Callable[[int], Codec]] = {
-    "produce": ProduceCodec,
-    "fetch": FetchCodec,
-    "offset_commit": OffsetCommitCodec,
-    "offset_fetch": OffsetFetchCodec,
+WITH_RECORDS: dict[str, Callable[[int], Codec]] = {"produce": ProduceCodec, "fetch": FetchCodec}
+BY_HAND: dict[str, Any] = {
+    "offset_commit": offset_commit,
+    "offset_fetch": offset_fetch,
+    "join_group": join_group,
+    "sync_group": sync_group,
+    "heartbeat": heartbeat,
+    "consumer_group_heartbeat": consumer_group_heartbeat,
 }
 
 
@@ -189,9 +195,12 @@ def codec_for(
     name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
 ) -> Codec:
     """Return the codec of the API with this snake-case name, loading its classes."""
+    with_records = WITH_RECORDS.get(name)
+    if with_records is not None:
+        return with_records(version)
     by_hand = BY_HAND.get(name)
     if by_hand is not None:
-        return by_hand(version)
+        return HandWrittenCodec(by_hand, version)
     return SchemaCodec(name, version, newest, upgrade, downgrade)
 
 

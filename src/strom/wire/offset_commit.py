@@ -15,11 +15,11 @@ from strom.wire.primitives import (
     INT32,
     INT64,
     Buffer,
-    MalformedFrame,
     count_of,
     read_count,
     read_text,
     read_uuid,
+    required,
     skip_tags,
     text,
 )
@@ -82,14 +82,6 @@ class OffsetCommitResponse(NamedTuple):
 
     topics: list[TopicCommitted]
     throttle_ms: int = 0
-
-
-def required(found: tuple[str | None, int]) -> tuple[str, int]:
-    """Return what was read, which must be there."""
-    value, position = found
-    if value is None:
-        raise MalformedFrame("a field that must be there is null")
-    return value, position
 
 
 def read_request(frame: Buffer, position: int, version: int) -> OffsetCommitRequest:

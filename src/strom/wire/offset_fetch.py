@@ -13,7 +13,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
-from strom.wire.offset_commit import required
 from strom.wire.primitives import (
     INT16,
     INT32,
@@ -23,6 +22,7 @@ from strom.wire.primitives import (
     read_text,
     read_uuid,
     read_varint,
+    required,
     skip_tags,
     text,
 )

@@ -1,12 +1,13 @@
-"""The few encodings that the hand-written codecs of Produce and Fetch share.
+"""The few encodings that the hand-written codecs share.
 
-Everything else is read and written by kio. These two messages are hot: they are parsed in
+Everything else is read and written by kio. These messages are hot: they are parsed in
 place, by position, from a buffer that holds the whole frame, and they never copy the records.
 
 A read past the frame's end is a MalformedFrame, whatever the length fields claim.
 """
 
 import struct
+from typing import TypeVar
 from uuid import UUID
 
 INT16 = struct.Struct(">h")
@@ -14,6 +15,7 @@ INT32 = struct.Struct(">i")
 INT64 = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
+Value = TypeVar("Value")
 
 #: An unsigned varint of 32 bits takes five bytes at most.
 VARINT_BYTES_MAX = 5
@@ -91,22 +93,47 @@ def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None
     return str(buffer[position:end], "utf-8"), end
 
 
+def required(found: tuple[Value | None, int]) -> tuple[Value, int]:
+    """Return what was read, which must be there."""
+    value, position = found
+    if value is None:
+        raise MalformedFrame("a field that must be there is null")
+    return value, position
+
+
 def read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
     """Read the 16 bytes of a topic id."""
     end = position + 16
     return UUID(bytes=bytes(buffer[position:end])), end
 
 
+def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
+    """Read how many elements or bytes there are, -1 for none at all."""
+    if flexible:
+        length, position = read_varint(buffer, position)
+        length -= 1
+    else:
+        (length,) = INT32.unpack_from(buffer, position)
+        position += 4
+    if length > len(buffer):
+        raise MalformedFrame("a field is longer than its message")
+    return length, position
+
+
+def read_bytes(buffer: Buffer, position: int, flexible: bool) -> tuple[bytes | None, int]:
+    """Read nullable bytes of either encoding."""
+    size, position = read_length(buffer, position, flexible)
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(buffer):
+        raise MalformedFrame("a field is longer than its message")
+    return bytes(buffer[position:end]), end
+
+
 def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
     """Read how many elements an array has; an absent one has none."""
-    if flexible:
-        count, position = read_varint(buffer, position)
-        count -= 1
-    else:
-        (count,) = INT32.unpack_from(buffer, position)
-        position += 4
-    if count > len(buffer):
-        raise MalformedFrame("an array is longer than its frame")
+    count, position = read_length(buffer, position, flexible)
     return max(count, 0), position
 
 
@@ -115,6 +142,11 @@ def text(value: str, flexible: bool) -> bytes:
     data = value.encode()
     size = varint(len(data) + 1) if flexible else INT16.pack(len(data))
     return size + data
+
+
+def bytes_of(data: bytes, flexible: bool) -> bytes:
+    """Write bytes of either encoding."""
+    return count_of(len(data), flexible) + data
 
 
 def count_of(number: int, flexible: bool) -> bytes:

@@ -23,7 +23,14 @@ from functools import cache
 from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 from uuid import UUID
 
-from strom.wire.primitives import INT32, Buffer, MalformedFrame, read_text, read_varint
+from strom.wire.primitives import (
+    Buffer,
+    MalformedFrame,
+    read_bytes,
+    read_length,
+    read_text,
+    read_varint,
+)
 from strom.wire.writers import (
     FIXED_WRITERS,
     LAYOUTS,
@@ -163,7 +170,7 @@ def _field_reader(kind: str, hint: Any, version: int, flexible: bool) -> Read:  
     if kind == "string":
         return lambda buffer, position: _present(read_text(buffer, position, flexible), nullable)
     if kind == "bytes":
-        return lambda buffer, position: _present(_read_bytes(buffer, position, flexible), nullable)
+        return lambda buffer, position: _present(read_bytes(buffer, position, flexible), nullable)
     return _FIXED_READERS[kind]
 
 
@@ -171,11 +178,9 @@ def _array_reader(kind: str, hint: Any, version: int, flexible: bool) -> Read:  
     read_one = _field_reader(kind, hint, version, flexible)
 
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        count, position, values = *_read_length(buffer, position, flexible), []
+        count, position, values = *read_length(buffer, position, flexible), []
         if count < 0:
             return None, position
-        if count > len(buffer):
-            raise MalformedFrame("an array is longer than its message")
         for _ in range(count):
             value, position = read_one(buffer, position)
             values.append(value)
@@ -198,24 +203,6 @@ def _present(found: tuple[Any, int], nullable: bool) -> tuple[Any, int]:
     if found[0] is None and not nullable:
         raise MalformedFrame("a field that must be there is null")
     return found
-
-
-def _read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Return how many elements or bytes there are, -1 for none at all."""
-    if flexible:
-        length, position = read_varint(buffer, position)
-        return length - 1, position
-    return INT32.unpack_from(buffer, position)[0], position + 4
-
-
-def _read_bytes(buffer: Buffer, position: int, flexible: bool) -> tuple[bytes | None, int]:
-    size, position = _read_length(buffer, position, flexible)
-    if size < 0:
-        return None, position
-    end = position + size
-    if end > len(buffer):
-        raise MalformedFrame("a field is longer than its message")
-    return bytes(buffer[position:end]), end
 
 
 def _fixed_reader(layout: str) -> Read:

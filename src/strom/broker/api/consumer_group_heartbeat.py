@@ -14,63 +14,48 @@ Versions:
 - From v1 on there are regular expressions, and a member brings its own id.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64encode
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import Any
+from uuid import UUID
 
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.coordinating import settle
 from strom.groups.consumer import coordinator
+from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
 from strom.groups.consumer.replies import Beat
 from strom.groups.consumer.request import Heartbeat, check_heartbeat
+from strom.wire.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    Places,
+)
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from uuid import UUID
-
-    from kio.schema.consumer_group_heartbeat.v1 import request as asked
-    from kio.schema.consumer_group_heartbeat.v1 import response as answer
-
-    from strom.groups.consumer.assignors.subscriber import Partitions
-else:
-    answer = lazy("kio.schema.consumer_group_heartbeat.v1.response")
 
 KEY = 68
 VERSIONS = range(2)
 
 OWN_ID_FROM = 1
-MILLISECOND = timedelta(milliseconds=1)
 GROUP_VERSION = "group.version"
 PROTOCOL = "consumer"
 
 
 def handle(
-    request: asked.ConsumerGroupHeartbeatRequest, context: Context
-) -> (
-    answer.ConsumerGroupHeartbeatResponse
-    | Coroutine[Any, Any, answer.ConsumerGroupHeartbeatResponse]
-):
+    request: ConsumerGroupHeartbeatRequest, context: Context
+) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
     """Have the coordinator take the heartbeat in."""
     try:
         require_protocol(context)
-        said = read_request(request)
+        said = read_request(request, context)
         limits = limits_of(said.group_id, context.image, context.settings)
         check_heartbeat(said, limits.assignors, must_have_id=context.version >= OWN_ID_FROM)
         shard = context.parts.groups.shard_for(said.group_id)
     except KafkaError as error:
         return respond(error)
-    said = said._replace(
-        member_id=said.member_id or new_member_id(context.parts.host.new_id()),
-        client_id=context.header.client_id or "",
-        client_host=f"/{context.connection.address[0]}",
-    )
+    if not said.member_id:
+        said = said._replace(member_id=new_member_id(context.parts.host.new_id()))
     return settle(shard, coordinator.beat, said, context.now_ms, respond)
 
 
@@ -81,30 +66,23 @@ def require_protocol(context: Context) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
-def read_request(request: asked.ConsumerGroupHeartbeatRequest) -> Heartbeat:
-    """Read what the member says; who it is by its connection is added later."""
-    names = request.subscribed_topic_names
+def read_request(request: ConsumerGroupHeartbeatRequest, context: Context) -> Heartbeat:
+    """Read what the member says, and who it is by its connection."""
+    names, owned = request.topic_names, request.owned
     return Heartbeat(
         request.group_id,
         request.member_id,
         request.member_epoch,
-        client_id="",
-        client_host="",
+        client_id=context.header.client_id or "",
+        client_host=f"/{context.connection.address[0]}",
         instance_id=request.instance_id,
         rack=request.rack_id,
-        rebalance_timeout_ms=request.rebalance_timeout // MILLISECOND,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
         topic_names=None if names is None else frozenset(names),
-        pattern=request.subscribed_topic_regex,
-        assignor=request.server_assignor,
-        owned=read_owned(request.topic_partitions),
+        pattern=request.topic_pattern,
+        assignor=request.assignor,
+        owned=None if owned is None else by_topic(owned),
     )
-
-
-def read_owned(found: tuple[asked.TopicPartitions, ...] | None) -> Partitions | None:
-    """Read which partitions the member holds, if it says so."""
-    if found is None:
-        return None
-    return by_topic((each.topic_id, each.partitions) for each in found if each.topic_id is not None)
 
 
 def new_member_id(number: UUID) -> str:
@@ -112,33 +90,23 @@ def new_member_id(number: UUID) -> str:
     return urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
-def respond(reply: Beat | KafkaError) -> answer.ConsumerGroupHeartbeatResponse:
+def respond(reply: Beat | KafkaError) -> ConsumerGroupHeartbeatResponse:
     """Tell the member where it stands, or why it does not."""
     if isinstance(reply, KafkaError):
-        return answer.ConsumerGroupHeartbeatResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=reply.code,
-            error_message=reply.message,
-            member_id=None,
-            member_epoch=0,
-            heartbeat_interval=timedelta(0),
-            assignment=None,
-        )
-    return answer.ConsumerGroupHeartbeatResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.NONE,
-        member_id=reply.member_id,
-        member_epoch=reply.epoch,
-        heartbeat_interval=timedelta(milliseconds=reply.heartbeat_interval_ms),
-        assignment=None if reply.assignment is None else assigned(reply.assignment),
+        return ConsumerGroupHeartbeatResponse(reply.code, reply.message, None, 0, 0, None)
+    return ConsumerGroupHeartbeatResponse(
+        ErrorCode.NONE,
+        None,
+        reply.member_id,
+        reply.epoch,
+        reply.heartbeat_interval_ms,
+        None if reply.assignment is None else assigned(reply.assignment),
     )
 
 
-def assigned(partitions: Partitions) -> answer.Assignment:
+def assigned(partitions: Partitions) -> list[Places]:
     """Tell the member what it shall hold."""
-    return answer.Assignment(
-        topic_partitions=tuple(
-            answer.TopicPartitions(topic_id=topic, partitions=tuple(sorted(partitions[topic])))
-            for topic in sorted(partitions, key=lambda topic: topic.int)
-        )
-    )
+    return [
+        (topic, sorted(partitions[topic]))
+        for topic in sorted(partitions, key=lambda topic: topic.int)
+    ]

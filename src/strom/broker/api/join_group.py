@@ -16,12 +16,9 @@ Versions:
   asks for here, v9 what to skip.
 """
 
-from __future__ import annotations
+from collections.abc import Coroutine
+from typing import Any
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
-
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.coordinating import settle, shard_of
 from strom.groups import members
@@ -29,36 +26,27 @@ from strom.groups.classic.group import Protocol
 from strom.groups.classic.joining import JoinRequest
 from strom.groups.classic.replies import Joined
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from kio.schema.join_group.v9 import request as asked
-    from kio.schema.join_group.v9 import response as answer
-else:
-    answer = lazy("kio.schema.join_group.v9.response")
+from strom.wire.join_group import SKIPPING_FROM, JoinGroupRequest, JoinGroupResponse
 
 KEY = 11
 VERSIONS = range(10)
 
 KNOWN_ID_FROM = 4
-SKIPPING_FROM = 9
 
 
 def handle(
-    request: asked.JoinGroupRequest, context: Context
-) -> answer.JoinGroupResponse | Coroutine[Any, Any, answer.JoinGroupResponse]:
+    request: JoinGroupRequest, context: Context
+) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
     """Have the coordinator take the member in."""
 
-    def told(reply: Joined | KafkaError) -> answer.JoinGroupResponse:
+    def told(reply: Joined | KafkaError) -> JoinGroupResponse:
         if isinstance(reply, KafkaError):
             reply = Joined(request.member_id, reply.code)
         return respond(reply)
 
     try:
         shard = shard_of(request.group_id, context)
-        check_session(milliseconds(request.session_timeout), context)
+        check_session(request.session_timeout_ms, context)
     except KafkaError as error:
         return told(error)
     return settle(shard, members.join, read_request(request, context), context.now_ms, told)
@@ -72,50 +60,36 @@ def check_session(timeout_ms: int, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
-def read_request(request: asked.JoinGroupRequest, context: Context) -> JoinRequest:
+def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
     """Read who wants to join what."""
-    session_timeout_ms = milliseconds(request.session_timeout)
-    rebalance_timeout_ms = milliseconds(request.rebalance_timeout)
+    rebalance_timeout_ms = request.rebalance_timeout_ms
     client_id = context.header.client_id or ""
-    name = request.group_instance_id or client_id
+    name = request.instance_id or client_id
     return JoinRequest(
         request.group_id,
         request.member_id,
-        request.group_instance_id,
+        request.instance_id,
         client_id,
         f"/{context.connection.address[0]}",
-        session_timeout_ms,
-        session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        request.session_timeout_ms,
+        request.session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
         request.protocol_type,
-        tuple(Protocol(each.name, each.metadata) for each in request.protocols),
+        tuple([Protocol(*each) for each in request.protocols]),
         new_member_id=f"{name}-{context.parts.host.new_id()}",
         must_return=context.version >= KNOWN_ID_FROM,
         can_skip=context.version >= SKIPPING_FROM,
     )
 
 
-def milliseconds(duration: timedelta) -> int:
-    """Return a duration as the number that came over the wire."""
-    return duration // timedelta(milliseconds=1)
-
-
-def respond(joined: Joined) -> answer.JoinGroupResponse:
+def respond(joined: Joined) -> JoinGroupResponse:
     """Tell a member what it is in, or why it is not."""
-    return answer.JoinGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=joined.error,
-        generation_id=joined.generation_id,
-        protocol_type=joined.protocol_type,
-        protocol_name=joined.protocol,
-        leader=joined.leader,
-        skip_assignment=joined.skip_assignment,
-        member_id=joined.member_id,
-        members=tuple(
-            answer.JoinGroupResponseMember(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                metadata=each.metadata,
-            )
-            for each in joined.members
-        ),
+    return JoinGroupResponse(
+        joined.error,
+        joined.generation_id,
+        joined.protocol_type,
+        joined.protocol,
+        joined.leader,
+        joined.skip_assignment,
+        joined.member_id,
+        joined.members,
     )

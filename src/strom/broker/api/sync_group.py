@@ -11,34 +11,22 @@ Versions:
 - v3 brings instance ids; v5 must say the protocol and its type, else INCONSISTENT_GROUP_PROTOCOL.
 """
 
-from __future__ import annotations
+from collections.abc import Coroutine
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.coordinating import settle, shard_of
+from strom.broker.coordination import Shard
 from strom.groups import members
 from strom.groups.classic.replies import Synced
 from strom.groups.classic.syncing import SyncRequest
+from strom.groups.machine import GroupMachine
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from kio.schema.sync_group.v5 import request as asked
-    from kio.schema.sync_group.v5 import response as answer
-
-    from strom.broker.coordination import Shard
-    from strom.groups.machine import GroupMachine
-else:
-    answer = lazy("kio.schema.sync_group.v5.response")
+from strom.wire.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
 
 KEY = 14
 VERSIONS = range(6)
 
-PROTOCOL_FROM = 5
 #: Of an assignment that could not be written; a refusal has one of the others.
 UNWRITTEN = (
     ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -48,8 +36,8 @@ UNWRITTEN = (
 
 
 def handle(
-    request: asked.SyncGroupRequest, context: Context
-) -> answer.SyncGroupResponse | Coroutine[Any, Any, answer.SyncGroupResponse]:
+    request: SyncGroupRequest, context: Context
+) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
     """Have the coordinator share the work, or wait until it is shared."""
     try:
         shard = shard_of(request.group_id, context)
@@ -59,7 +47,7 @@ def handle(
     sync = read_request(request)
     now_ms = context.now_ms
 
-    def told(reply: Synced | KafkaError) -> answer.SyncGroupResponse:
+    def told(reply: Synced | KafkaError) -> SyncGroupResponse:
         if isinstance(reply, KafkaError):
             if sync.assignments and reply.code in UNWRITTEN:
                 share_again(shard, sync, reply.code, now_ms)
@@ -69,23 +57,23 @@ def handle(
     return settle(shard, members.sync, sync, now_ms, told)
 
 
-def check_protocol(request: asked.SyncGroupRequest, context: Context) -> None:
+def check_protocol(request: SyncGroupRequest, context: Context) -> None:
     """Refuse who must say what it thinks to be in, and does not."""
     silent = request.protocol_type is None or request.protocol_name is None
     if silent and context.version >= PROTOCOL_FROM:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def read_request(request: asked.SyncGroupRequest) -> SyncRequest:
+def read_request(request: SyncGroupRequest) -> SyncRequest:
     """Read who wants its part, and what the leader brings."""
     return SyncRequest(
         request.group_id,
         request.member_id,
-        request.group_instance_id,
+        request.instance_id,
         request.generation_id,
         request.protocol_type,
         request.protocol_name,
-        {each.member_id: each.assignment for each in request.assignments},
+        request.assignments,
     )
 
 
@@ -96,12 +84,6 @@ def share_again(
     shard.decide_alone(members.fail_to_share, shard.machine, sync, code, now_ms)
 
 
-def respond(synced: Synced) -> answer.SyncGroupResponse:
+def respond(synced: Synced) -> SyncGroupResponse:
     """Tell a member its part."""
-    return answer.SyncGroupResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=synced.error,
-        protocol_type=synced.protocol_type,
-        protocol_name=synced.protocol,
-        assignment=synced.assignment,
-    )
+    return SyncGroupResponse(synced.error, synced.protocol_type, synced.protocol, synced.assignment)
