@@ -82,6 +82,7 @@ COMPILED = (
     "broker/flushing",
     "broker/preparing",
     "broker/coordinating",
+    "broker/shard",
     "broker/coordinator_log",
     "broker/timers",
     "broker/transacting",

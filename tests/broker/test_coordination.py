@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from immutables import Map
 
-from strom.broker import coordination
-from strom.broker.coordination import Coordinators, Kind, Shard, Surroundings, java_hash
+from strom.broker import shard as shards
+from strom.broker.coordination import Coordinators, Kind, Surroundings, java_hash
 from strom.broker.coordinator_log import CoordinatorLog
+from strom.broker.shard import Shard
 from strom.groups import records
 from strom.groups.committing import Commit, NewOffset, Query
 from strom.groups.machine import GroupMachine
@@ -312,7 +313,7 @@ def test_timers_ask_the_machine_and_its_decision_is_carried_out():
 @pytest.mark.parametrize("failure", [KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ValueError()])
 def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
     """And what only could not be written is tried again."""
-    monkeypatch.setattr(coordination, "RETRY_MS", 0)
+    monkeypatch.setattr(shards, "RETRY_MS", 0)
 
     async def scenario(shard, log, clock):
         log.committed = 100

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from strom.broker.context import Context
-from strom.broker.coordination import Shard
+from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError

@@ -22,7 +22,8 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from strom.broker.coordination import Coordinators, Shard, Surroundings
+from strom.broker.coordination import Coordinators, Surroundings
+from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.log.cold import warmed
 from strom.metadata.image import Image

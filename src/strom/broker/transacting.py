@@ -15,8 +15,9 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from strom.broker.context import Context
-from strom.broker.coordination import Shard, java_hash
+from strom.broker.coordination import java_hash
 from strom.broker.internal_topics import OFFSETS_TOPIC
+from strom.broker.shard import Shard
 from strom.records.batch import HEADER_SIZE, TRANSACTIONAL_FLAG
 from strom.transactions.beginning import NoProducer
 from strom.transactions.machine import TransactionMachine

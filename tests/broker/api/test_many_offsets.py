@@ -10,8 +10,9 @@ import time
 import pytest
 
 from strom.broker.api import delete_groups, describe_groups, offset_fetch
-from strom.broker.coordination import TOLD_AT_ONCE, Coordinators, Shard
+from strom.broker.coordination import TOLD_AT_ONCE, Coordinators
 from strom.broker.markers import MARKERS_AT_ONCE, Markers
+from strom.broker.shard import Shard
 from strom.broker.turns import AT_ONCE
 from strom.groups.machine import GroupMachine
 from tests.broker.api.conftest import create

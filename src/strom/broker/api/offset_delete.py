@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kio.schema.offset_delete.v0 import request as asked
     from kio.schema.offset_delete.v0 import response as answer
 
-    from strom.broker.coordination import Shard
+    from strom.broker.shard import Shard
     from strom.groups.machine import GroupMachine
 else:
     answer = lazy("kio.schema.offset_delete.v0.response")

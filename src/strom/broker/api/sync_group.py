@@ -16,7 +16,7 @@ from typing import Any
 
 from strom.broker.context import Context
 from strom.broker.coordinating import settle, shard_of
-from strom.broker.coordination import Shard
+from strom.broker.shard import Shard
 from strom.groups import members
 from strom.groups.classic.replies import Synced
 from strom.groups.classic.syncing import SyncRequest

@@ -1,0 +1,219 @@
+"""One partition's coordinator: its machine, and how its decisions are carried out.
+
+    decide ─▶ append ─▶ apply ─▶ timers, soft state ─▶ answers, once it cannot be undone
+
+With one replica that is at once. Who must wait for what others do waits with a ticket, which a
+later decision answers.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from strom.broker.coordinator_log import CoordinatorLog
+from strom.broker.timers import Timers
+from strom.records.control import ControlType, write_marker
+from strom.records.record import Producer
+from strom.replicated.machine import (
+    CoordinatorMachine,
+    Decision,
+    KeyValue,
+    Ticket,
+    TimerKey,
+    Wait,
+)
+from strom.wire.errors import ErrorCode, KafkaError
+
+log = logging.getLogger("strom.coordination")
+
+#: When something that is due is tried again that could not be written.
+RETRY_MS = 500
+
+Reply = TypeVar("Reply")
+Arguments = ParamSpec("Arguments")
+Outcome = Decision[KeyValue, object]
+StartTask = Callable[[Coroutine[Any, Any, None]], object]
+
+M = TypeVar("M", bound=CoordinatorMachine)
+OnAlone = Callable[["Shard[M]", object], None]
+
+
+def told_nobody(_shard: object, _reply: object) -> None:
+    """What a decision that nobody asked for replies to nobody."""
+
+
+class Shard(Generic[M]):
+    """One partition's coordinator: its machine, and how its decisions are carried out."""
+
+    def __init__(
+        self, machine: M, log: CoordinatorLog, now_ms: Callable[[], int], start_task: StartTask
+    ) -> None:
+        self.machine = machine
+        self.log = log
+        self.is_loaded = False
+        self.is_closed = False
+        #: Told the reply of each decision that nobody asked for, once it is committed.
+        self.on_alone: OnAlone[M] = told_nobody
+        self._now_ms = now_ms
+        self._start_task = start_task
+        self._timers = Timers(now_ms, self._on_timer)
+        #: Those who wait for an answer that a later decision gives.
+        self._waiting: dict[Ticket, list[asyncio.Future[object]]] = {}
+
+    @property
+    def index(self) -> int:
+        """The number of the partition."""
+        return self.log.partition.index
+
+    def run(
+        self,
+        decide: Callable[Arguments, Decision[KeyValue, Reply | Wait]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Reply | Coroutine[Any, Any, Reply]:
+        """Carry out one decision; return its reply, or what gives it once it cannot be undone."""
+        return self._carry_out(decide(*args, **kwargs))
+
+    async def execute(
+        self,
+        decide: Callable[Arguments, Decision[KeyValue, Reply | Wait]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Reply:
+        """Carry out one decision; return its reply once that cannot be undone."""
+        reply = self._carry_out(decide(*args, **kwargs))
+        return await reply if isinstance(reply, Coroutine) else reply
+
+    def _carry_out(
+        self, decision: Decision[KeyValue, Reply | Wait]
+    ) -> Reply | Coroutine[Any, Any, Reply]:
+        if self.is_closed:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        # No await from the decision to here and on to the end: the next one must see its effect.
+        if decision.records:
+            self._write(decision)
+        for key, value in decision.soft:
+            self.machine.set_soft(key, value)
+        for timer, due_ms in decision.timers:
+            self._timers.set(timer, due_ms)
+        reply = decision.reply
+        waiting = self._wait_for(reply.ticket) if isinstance(reply, Wait) else None
+        end_offset = self.log.end_offset
+        is_committed = self.log.is_committed(end_offset)
+        if decision.answers:
+            if is_committed:
+                self._tell(decision.answers)
+            else:
+                # Not left to who asked: that one may be gone by then.
+                self._start_task(self._tell_later(decision.answers, end_offset))
+        if waiting is not None:
+            assert isinstance(reply, Wait)
+            return self._wait(reply.ticket, waiting)
+        assert not isinstance(reply, Wait)
+        # Even a decision that wrote nothing may have read what is not committed yet.
+        return reply if is_committed else self._reply_later(reply, end_offset)
+
+    def _write(self, decision: Decision[KeyValue, object]) -> None:
+        records, transaction = decision.records, decision.transaction
+        self.log.append(records, self._now_ms(), transaction)
+        apply = self.machine.apply
+        for record in records:
+            apply(record, transaction)
+
+    async def _reply_later(self, reply: Reply, end_offset: int) -> Reply:
+        await self.log.wait_committed(end_offset)
+        return reply
+
+    # Those who wait.
+
+    def _wait_for(self, ticket: Ticket) -> asyncio.Future[object]:
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(ticket, []).append(future)
+        return future
+
+    async def _wait(self, ticket: Ticket, future: asyncio.Future[object]) -> Any:  # noqa: ANN401
+        try:
+            return await future
+        finally:
+            self._forget(ticket, future)
+
+    def _forget(self, ticket: Ticket, future: asyncio.Future[object]) -> None:
+        waiting = self._waiting.get(ticket, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[ticket]
+
+    def _tell(self, answers: Iterable[tuple[Ticket, object]]) -> None:
+        for ticket, answer in answers:
+            # Who asked twice is answered twice.
+            for future in self._waiting.pop(ticket, ()):
+                if not future.done():
+                    future.set_result(answer)
+
+    async def _tell_later(self, answers: Iterable[tuple[Ticket, object]], end_offset: int) -> None:
+        try:
+            await self.log.wait_committed(end_offset)
+        except KafkaError as error:
+            self._refuse([ticket for ticket, _ in answers], error)
+        else:
+            self._tell(answers)
+
+    def _refuse(self, tickets: Iterable[Ticket], error: KafkaError) -> None:
+        for ticket in tickets:
+            for future in self._waiting.pop(ticket, ()):
+                if not future.done():
+                    future.set_exception(KafkaError(error.code, error.message))
+
+    # What happens by itself.
+
+    def decide_alone(self, decide: Callable[..., Outcome], *args: object) -> None:
+        """Carry out a decision that nobody asked for; raise a KafkaError if it cannot be."""
+        reply = self.run(decide, *args)
+        if isinstance(reply, Coroutine):
+            self._start_task(self._see_through(reply))
+        else:
+            self.on_alone(self, reply)
+
+    async def _see_through(self, reply: Coroutine[Any, Any, object]) -> None:
+        try:
+            told = await reply
+        except KafkaError as error:
+            log.warning("%s: a decision was not committed: %s", self.log.name, error)
+        else:
+            self.on_alone(self, told)
+
+    def _on_timer(self, key: TimerKey) -> None:
+        try:
+            self.decide_alone(self.machine.on_timer, key, self._now_ms())
+        except KafkaError as error:
+            log.warning("%s: what is due for %s has to wait: %s", self.log.name, key, error)
+            self._timers.set(key, self._now_ms() + RETRY_MS)
+        except Exception:
+            # A fault with one group must not stop the timers of the others.
+            log.exception("%s: what was due for %s failed", self.log.name, key)
+
+    def end_transaction(
+        self, producer: Producer, coordinator_epoch: int, *, committed: bool, version: int
+    ) -> Coroutine[Any, Any, None] | None:
+        """Write that the producer's transaction ended; None if that is committed at once."""
+        if self.is_closed:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        now_ms = self._now_ms()
+        marker = write_marker(
+            ControlType.COMMIT if committed else ControlType.ABORT,
+            producer=producer,
+            coordinator_epoch=coordinator_epoch,
+            now_ms=now_ms,
+        )
+        self.log.append_batch(marker, now_ms, transaction_version=version)
+        self.machine.on_marker(producer.id, producer.epoch, committed=committed)
+        end_offset = self.log.end_offset
+        return None if self.log.is_committed(end_offset) else self.log.wait_committed(end_offset)
+
+    def close(self) -> None:
+        """Answer nobody any more: another broker coordinates, or none."""
+        self.is_closed = True
+        self._timers.close()
+        self._refuse(list(self._waiting), KafkaError(ErrorCode.NOT_COORDINATOR))
