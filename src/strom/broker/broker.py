@@ -299,7 +299,7 @@ class Broker:
         await parts.groups.follow(parts.image, parts.settings)
         await parts.transactions.follow(parts.image, parts.settings)
         self._start_vital(parts.publisher.run(parts))
-        await runtime.execute(controller.heartbeat, Heartbeat(self._node_id, epoch))
+        await self._reports.begin()
         await parts.publisher.wait_published()
         log.info(
             "Recorded new controller, from now on will use broker %s (id: %d rack: %s)",

@@ -89,6 +89,8 @@ class Moves:
             if directory.path == path:
                 if directory.failed is not None:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+                if directory.is_cordoned:
+                    raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
                 return directory
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND)
 

@@ -72,7 +72,8 @@ class Replicas:
         self._writing: dict[str, asyncio.Future[None]] = {}
         #: The partitions that are not where the metadata says, each with where it is.
         self.unnoted: dict[Place, LogDirectory] = {}
-        #: There are some of those, or directories have failed, since the controller was last told.
+        #: There are some of those, or directories have failed or were cordoned, since the
+        #: controller was last told.
         self.news = asyncio.Event()
 
     # For handlers.
@@ -125,10 +126,19 @@ class Replicas:
         """Whether no directory is out of use."""
         return all(each.failed is None for each in self.directories)
 
+    def cordon(self, settings: BrokerSettings) -> None:
+        """Take notice of which directories get no new partitions."""
+        for directory in self.directories:
+            is_cordoned = settings.is_cordoned(directory.path)
+            if directory.is_cordoned != is_cordoned:
+                directory.is_cordoned = is_cordoned
+                self.news.set()
+
     # Start.
 
     async def load(self, image: Image, settings: BrokerSettings) -> None:
         """Open the logs on disk that the image knows; recover those that need it."""
+        self.cordon(settings)
         # The broker may have been stopped before their time was up.
         for directory in self.online_directories:
             with noting_failure(directory):
@@ -199,6 +209,7 @@ class Replicas:
 
     async def reconfigure(self, image: Image, settings: BrokerSettings) -> None:
         """Give every log its settings again after the broker's own have changed."""
+        self.cordon(settings)
         await self._configure_all(list(self.partitions()), image, settings)
 
     async def _configure_all(
@@ -297,7 +308,8 @@ class Replicas:
     ) -> LogDirectory | None:
         """Return where a partition gets a log; None if it may have one that is out of reach.
 
-        A new one goes where the fewest are, by the count of those that are used.
+        A new one goes where the fewest are, by the count of those that are used. If all
+        directories are cordoned it was placed here by hand, and goes into the first.
         """
         assigned = state.directory_of(self._node_id)
         for directory in self.directories:
@@ -310,7 +322,8 @@ class Replicas:
         online = self.online_directories
         if not online:
             return None
-        return min(online, key=lambda each: used[each])
+        open_ones = [each for each in online if not each.is_cordoned]
+        return min(open_ones or online[:1], key=lambda each: used[each])
 
     def _forget(self, topic: cluster.Topic, index: int) -> None:
         """Take note that the partition is no longer ours; one of the same name may be."""

@@ -1,7 +1,8 @@
-"""What the controller is told of this broker's log directories (KIP-858).
+"""What the controller is told of this broker's log directories (KIP-858, KIP-1066).
 
     a partition that is not where the metadata says    assign_directories, many at once
     a directory that failed                            a heartbeat that leaves it out
+    a directory that is cordoned, or no longer         a heartbeat with all that are
 
 In this order: the controller takes those offline of which it knows that they are in a directory
 that failed. Both are said again until the controller has taken them.
@@ -10,6 +11,7 @@ that failed. Both are said again until the controller has taken them.
 import asyncio
 import logging
 from itertools import islice
+from uuid import UUID
 
 from strom.broker.replicas import Place, Replicas
 from strom.log.directory import LogDirectory
@@ -41,6 +43,12 @@ class Reports:
         self._runtime = runtime
         #: The broker's, once it is registered.
         self.epoch = -1
+        #: The cordoned directories that the controller knows of.
+        self._cordoned: tuple[UUID, ...] = ()
+
+    async def begin(self) -> None:
+        """Tell that this broker serves, and of the directories that get no new partitions."""
+        await self._beat(())
 
     async def run(self, metadata: LogDirectory) -> None:
         """Tell what there is to tell; return when too little is left to go on with."""
@@ -52,7 +60,7 @@ class Reports:
                 return
             try:
                 await self._tell_places()
-                await self._tell_failures()
+                await self._tell_state()
             except KafkaError as error:
                 log.warning("The controller cannot be told of the log directories: %s", error)
                 replicas.news.set()
@@ -79,10 +87,20 @@ class Reports:
             self._controller.assign_directories, self._node_id, self.epoch, asked
         )
 
-    async def _tell_failures(self) -> None:
-        replicas = self._replicas
-        failed = [each.id for each in replicas.directories if each.failed is not None]
+    async def _tell_state(self) -> None:
+        failed = [each.id for each in self._replicas.directories if each.failed is not None]
         lost = tuple(each for each in failed if each is not None)
-        if lost:
-            beat = Heartbeat(self._node_id, self.epoch, offline_directories=lost)
-            await self._runtime.execute(self._controller.heartbeat, beat)
+        if lost or self._cordoned != self._cordoned_now():
+            await self._beat(lost)
+
+    async def _beat(self, lost: tuple[UUID, ...]) -> None:
+        cordoned = self._cordoned_now()
+        beat = Heartbeat(
+            self._node_id, self.epoch, offline_directories=lost, cordoned_directories=cordoned
+        )
+        await self._runtime.execute(self._controller.heartbeat, beat)
+        self._cordoned = cordoned
+
+    def _cordoned_now(self) -> tuple[UUID, ...]:
+        cordoned = [each.id for each in self._replicas.directories if each.is_cordoned]
+        return tuple(each for each in cordoned if each is not None)

@@ -76,7 +76,17 @@ class FoundPartition:
 class LogDirectory:
     """A directory of partitions that this process holds the lock of, or that has failed."""
 
-    __slots__ = ("_lock", "_saved", "clean_epoch", "disk", "failed", "meta", "path", "was_clean")
+    __slots__ = (
+        "_lock",
+        "_saved",
+        "clean_epoch",
+        "disk",
+        "failed",
+        "is_cordoned",
+        "meta",
+        "path",
+        "was_clean",
+    )
 
     def __init__(self, disk: Disk, path: str, meta: Meta | None, lock: Lock | None) -> None:
         self.disk = disk
@@ -86,6 +96,8 @@ class LogDirectory:
         self._lock = lock
         #: What took it out of use.
         self.failed: Exception | None = None
+        #: Whether it gets no new partitions.
+        self.is_cordoned = False
         self.was_clean = False
         #: The broker epoch that the last clean stop noted, or -1.
         self.clean_epoch = -1

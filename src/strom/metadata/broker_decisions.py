@@ -172,9 +172,7 @@ def heartbeat(image: Image, beat: Heartbeat) -> Decision[Record, Pulse]:
         if beat.want_shut_down and not broker.in_controlled_shutdown
         else 0,
         log_dirs=_remaining(broker, beat),
-        cordoned_log_dirs=None
-        if beat.cordoned_directories == broker.cordoned_directories
-        else beat.cordoned_directories,
+        cordoned_log_dirs=_cordoned(broker, beat),
     )
     if change == BrokerRegistrationChange(broker_id=broker.id, broker_epoch=broker.epoch):
         return Decision((), Pulse(broker.fenced, _is_idle(image, broker.id, beat)))
@@ -201,6 +199,12 @@ def _remaining(broker: Broker, beat: Heartbeat) -> tuple[UUID, ...]:
     """Return the directories that are left; nothing if none of them was lost."""
     left = tuple(each for each in broker.directories if each not in beat.offline_directories)
     return () if left == broker.directories else left
+
+
+def _cordoned(broker: Broker, beat: Heartbeat) -> tuple[UUID, ...] | None:
+    """Return the directories that get no new partitions; None if they are those of before."""
+    known = broker.cordoned_directories or ()
+    return None if beat.cordoned_directories == known else beat.cordoned_directories
 
 
 def _is_idle(image: Image, broker_id: int, beat: Heartbeat) -> bool:

@@ -64,15 +64,15 @@ class Placer:
                 f"Invalid replication factor {replication_factor}: "
                 "the replication factor must be positive."
             )
+        if not self._unfenced_count:
+            raise _refused(
+                "All brokers are currently fenced, or have all their log directories cordoned."
+            )
         if replication_factor > self._broker_count:
             raise _refused(
                 f"The target replication factor of {replication_factor} cannot be reached because "
                 f"only {self._broker_count} broker(s) are registered or some brokers have all "
                 "their log directories cordoned."
-            )
-        if not self._unfenced_count:
-            raise _refused(
-                "All brokers are currently fenced, or have all their log directories cordoned."
             )
 
 

@@ -211,7 +211,12 @@ class _Creation:
             factor = self._defaults.replication_factor
         if count == DEFAULT:
             count = self._defaults.partition_count
-        return place(self._image, count, factor, self._rng)
+        try:
+            return place(self._image, count, factor, self._rng)
+        except KafkaError as error:
+            raise KafkaError(
+                error.code, f"Unable to replicate the partition {factor} time(s): {error.message}"
+            ) from None
 
 
 def _check_unset(value: int, what: str) -> None:
@@ -267,12 +272,7 @@ def place(image: Image, count: int, factor: int, rng: Random) -> list[tuple[int,
         if not each.directories or set(each.directories) - set(each.cordoned_directories or ())
     ]
     placer = Placer(brokers, rng)
-    try:
-        return [placer.place(factor) for _ in range(count)]
-    except KafkaError as error:
-        raise KafkaError(
-            error.code, f"Unable to replicate the partition {factor} time(s): {error.message}"
-        ) from None
+    return [placer.place(factor) for _ in range(count)]
 
 
 # Deleting.

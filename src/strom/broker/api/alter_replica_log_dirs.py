@@ -6,7 +6,8 @@ Behaviour:
 - To name the directory that the replica is in takes a move back; to name a third one goes there.
 - Many partitions take several turns on the loop; later requests of the connection wait for them.
 - A path that is no log directory is LOG_DIR_NOT_FOUND, a failed one KAFKA_STORAGE_ERROR, a
-  partition that is not here UNKNOWN_TOPIC_OR_PARTITION.
+  cordoned one INVALID_REPLICA_ASSIGNMENT, also for what is in it; a partition that is not here
+  is UNKNOWN_TOPIC_OR_PARTITION.
 
 Versions:
 - v1 and v2 differ in encoding only.

@@ -15,7 +15,6 @@ Versions:
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from strom.broker.answers import NO_THROTTLE
@@ -39,7 +38,6 @@ KEY = 35
 VERSIONS = range(1, 6)
 
 UNKNOWN_BYTES = -1
-ALL_CORDONED = "*"
 
 
 class Volume(NamedTuple):
@@ -66,13 +64,12 @@ async def handle(request: asked.DescribeLogDirsRequest, context: Context) -> Rep
     volumes = await context.parts.host.offload(lambda: {path: volume_of(path) for path in paths})
     wanted = wanted_partitions(request)
     held = [await logs_in(each, wanted, context) for each in directories]
-    cordoned = context.settings.items("cordoned.log.dirs")
     # One may have failed while the volumes were asked for.
     known = [None if each.failed is not None else volumes.get(each.path) for each in directories]
 
     def build() -> Reply:
         results = [
-            describe(directory, volume, logs, cordoned)
+            describe(directory, volume, logs)
             for directory, volume, logs in zip(directories, known, held, strict=True)
         ]
         return answer.DescribeLogDirsResponse(
@@ -120,7 +117,7 @@ def measured(partition: Partition, future: Log | None) -> Held:
 
 
 def describe(
-    directory: LogDirectory, volume: Volume | None, held: list[Held], cordoned: Collection[str]
+    directory: LogDirectory, volume: Volume | None, held: list[Held]
 ) -> answer.DescribeLogDirsResult:
     """Describe one directory."""
     if volume is None:
@@ -146,5 +143,5 @@ def describe(
         ),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        is_cordoned=directory.path in cordoned or ALL_CORDONED in cordoned,
+        is_cordoned=directory.is_cordoned,
     )

@@ -17,6 +17,8 @@ LOG_CONFIGS_MAX: Final = 1000
 
 DEFAULTS: Final = {name: each.default for name, each in BROKER.items()}
 NOTHING: Final[Mapping[str, str]] = {}
+#: What cordons all log directories.
+EVERY_DIRECTORY: Final = "*"
 
 # The settings of a log that are its own matter, by the field that holds each.
 LOG_FIELDS: Final = {
@@ -140,6 +142,11 @@ class BrokerSettings:
     def metadata_log_dir(self) -> str:
         """The directory that holds the metadata log."""
         return self.text("metadata.log.dir") or self.log_dirs[0]
+
+    def is_cordoned(self, log_dir: str) -> bool:
+        """Whether a directory gets no new partitions."""
+        cordoned = self.items("cordoned.log.dirs")
+        return log_dir in cordoned or EVERY_DIRECTORY in cordoned
 
     def log_config(self, overrides: Mapping[str, str] = NOTHING) -> LogConfig:
         """Return the settings of a topic's logs; topics that agree share the value."""
