@@ -15,6 +15,7 @@ from strom.broker.connection import (
     UNSENT_BYTES_MAX,
     Connection,
 )
+from strom.broker.host import Host
 from strom.broker.link import Link
 from strom.broker.server import RequestMemory
 from strom.wire.primitives import INT32
@@ -69,7 +70,7 @@ class Client:
         ours.setblocking(False)
         self.socket.setblocking(False)
         self.connection = Connection(server, "PLAINTEXT", ("127.0.0.1", 1), "127.0.0.1")
-        self.connection.link = Link(ours, self.connection, tasks.create_task)
+        self.connection.link = Link(ours, self.connection, Host(), tasks.create_task)
         self.connection.link.resume_reading()
 
     async def send(self, data):

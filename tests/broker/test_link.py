@@ -9,7 +9,10 @@ import tempfile
 import pytest
 
 from strom.broker import link as linking
+from strom.broker.host import Host
 from strom.broker.link import Link
+from strom.log import disk as disks
+from strom.log.disk import RealDisk
 from strom.wire.fetch import Slice
 
 
@@ -34,13 +37,14 @@ class Owner:
 
 
 @contextlib.asynccontextmanager
-async def linked(**options):
+async def linked(*, zero_copy=True):
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
     owner = Owner()
     async with asyncio.TaskGroup() as tasks:
-        link = Link(ours, owner, tasks.create_task, **options)
+        link = Link(ours, owner, Host(), tasks.create_task)
+        link.zero_copy = zero_copy
         link.resume_reading()
         yield link, owner, theirs
         link.close()
@@ -57,10 +61,10 @@ async def read_all(sock, size):
 
 @pytest.fixture
 def file():
-    with tempfile.TemporaryFile() as made:
+    with tempfile.NamedTemporaryFile() as made:
         made.write(os.urandom(1 << 20) * 5)
         made.flush()
-        yield made
+        yield RealDisk().open(made.name)
 
 
 def content(file, position, size):
@@ -129,9 +133,10 @@ def test_a_small_slice_behind_the_end_of_its_file_ends_the_link(file):
     assert isinstance(asyncio.run(run()), OSError)
 
 
-def test_the_portable_path_needs_no_hint_about_the_page_cache(file, monkeypatch):
+def test_the_portable_path_needs_no_hint_about_the_page_cache(monkeypatch, request):
     monkeypatch.setattr(linking, "HAS_NOWAIT", False)
-    asyncio.run(exchange(file, zero_copy=False))
+    monkeypatch.setattr(disks, "HAS_NOWAIT", False)
+    asyncio.run(exchange(request.getfixturevalue("file"), zero_copy=False))
 
 
 def test_others_get_their_turn_while_an_answer_of_many_parts_is_sent(monkeypatch):

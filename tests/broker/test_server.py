@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from strom.broker.dispatch import Api
+from strom.broker.host import Host
 from strom.broker.metrics import Metrics
-from strom.broker.server import Address, Server, bind
+from strom.broker.network import Address, RealNetwork
+from strom.broker.server import Server, bind
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.primitives import INT16, INT32
 
@@ -48,13 +50,15 @@ class Place:
         self.now_ms = 0
         self.parts = SimpleNamespace(
             settings=BrokerSettings(settings),
-            host=SimpleNamespace(now_ms=lambda: self.now_ms),
+            host=Host(now_ms=lambda: self.now_ms),
             metrics=Metrics(),
         )
         api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
-        listening = bind([Address("PLAINTEXT", host, 0)], self.parts.settings)
+        listening = bind(
+            self.parts.host.network, [Address("PLAINTEXT", host, 0)], self.parts.settings
+        )
         self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task, listening)
-        self.port = listening["PLAINTEXT"].getsockname()[1]
+        self.port = listening["PLAINTEXT"].port
         self.server.accept()
         self.clients = []
 
@@ -206,9 +210,8 @@ def test_all_listeners_are_bound_or_none():
         free.close()
         addresses = [Address(str(port), "127.0.0.1", port) for port in ports]
         with pytest.raises(OSError, match="in use"):
-            bind(addresses, BrokerSettings())
-        with bind(addresses[:1], BrokerSettings())[str(ports[0])]:
-            pass
+            bind(RealNetwork(), addresses, BrokerSettings())
+        bind(RealNetwork(), addresses[:1], BrokerSettings())[str(ports[0])].close()
 
 
 # The end.

@@ -124,6 +124,21 @@ def framed(payload):
     return struct.pack(">i", len(payload)) + payload
 
 
+def encode(name, version, values, correlation=0, client_id="raw"):
+    """A whole frame."""
+    request = build(schema(name, version, "request"), values)
+    header = build(
+        request.__header_schema__,
+        {
+            "request_api_key": request.__api_key__,
+            "request_api_version": version,
+            "correlation_id": correlation,
+            "client_id": client_id,
+        },
+    )
+    return framed(written(header) + written(request))
+
+
 class Raw:
     """One connection."""
 
@@ -148,17 +163,7 @@ class Raw:
     def encode(self, name, version, values):
         """A whole frame, with the next correlation id."""
         self.correlation += 1
-        request = build(schema(name, version, "request"), values)
-        header = build(
-            request.__header_schema__,
-            {
-                "request_api_key": request.__api_key__,
-                "request_api_version": version,
-                "correlation_id": self.correlation,
-                "client_id": self.client_id,
-            },
-        )
-        return framed(written(header) + written(request))
+        return encode(name, version, values, self.correlation, self.client_id)
 
     def send(self, name, version, values):
         """Send a request without waiting; its correlation id."""

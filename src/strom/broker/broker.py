@@ -36,12 +36,13 @@ from strom.broker.internal_topics import coordinators
 from strom.broker.markers import Markers
 from strom.broker.metrics import Metrics
 from strom.broker.moves import Moves
+from strom.broker.network import Address, Listening
 from strom.broker.producer_ids import Block, ProducerIds
 from strom.broker.publisher import Publisher
 from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
 from strom.broker.replicas import Replicas
 from strom.broker.reports import Reports
-from strom.broker.server import Address, Server, bind
+from strom.broker.server import Server, bind
 from strom.broker.sessions import FetchSessions
 from strom.broker.startup import StartupError, Storage, open_directories, told
 from strom.broker.telemetry import Telemetry
@@ -126,7 +127,7 @@ class Broker:
 
     async def _run(
         self,
-        listening: dict[str, socket.socket],
+        listening: dict[str, Listening],
         http_socket: socket.socket | None,
         storage: Storage,
         on_ready: Callable[[], None],
@@ -232,12 +233,12 @@ class Broker:
             retention_ms=settings.number("metadata.max.retention.ms"),
         )
 
-    def _bind(self) -> dict[str, socket.socket]:
+    def _bind(self) -> dict[str, Listening]:
         """Bind the listeners; return their sockets by name."""
         listeners = self._loaded.listeners
         addresses = [Address(each.name, each.host, each.port) for each in listeners.broker]
         try:
-            return bind(addresses, self._loaded.settings)
+            return bind(self._host.network, addresses, self._loaded.settings)
         except OSError as error:
             where = ", ".join(str(each) for each in listeners.broker)
             hint = "; is another broker running there? choose another port"
@@ -246,10 +247,10 @@ class Broker:
                 + (hint if error.errno == errno.EADDRINUSE else "")
             ) from error
 
-    def _advertise(self, parts: Parts, listening: dict[str, socket.socket]) -> None:
+    def _advertise(self, parts: Parts, listening: dict[str, Listening]) -> None:
         """Say where clients reach the broker, now that its ports are known."""
         listeners = self._loaded.listeners
-        ports = {name: each.getsockname()[1] for name, each in listening.items()}
+        ports = {name: each.port for name, each in listening.items()}
         for each in listeners.advertised:
             port = each.port or ports[each.name]
             parts.endpoints[each.name] = Endpoint("" if each.host in WILDCARDS else each.host, port)

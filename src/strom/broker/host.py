@@ -6,6 +6,7 @@ offloaded work inline in an order drawn from its seed.
 """
 
 import asyncio
+import os
 import random
 import time
 import uuid
@@ -13,10 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from strom.broker.network import Network, RealNetwork
 from strom.log.cold import Offload
 from strom.log.disk import Disk, RealDisk
 
 Result = TypeVar("Result")
+HAS_SENDFILE = hasattr(os, "sendfile")
 
 
 def wall_clock_ms() -> int:
@@ -31,12 +34,18 @@ async def in_thread(work: Callable[[], Result]) -> Result:
 
 @dataclass(slots=True)
 class Host:
-    """The clock, the disk, chance, threads and processes."""
+    """The clock, the disk, the network, chance, threads and processes."""
 
     now_ms: Callable[[], int] = wall_clock_ms
     disk: Disk = field(default_factory=RealDisk)
+    network: Network = field(default_factory=RealNetwork)
     offload: Offload = in_thread
     new_id: Callable[[], uuid.UUID] = uuid.uuid4  # noqa: TID251 - the source that is injected
     rng: random.Random = field(default_factory=random.Random)
     #: Whether another process sees the same disk, and may be given work that is long.
     has_processes: bool = True
+
+    @property
+    def zero_copy(self) -> bool:
+        """Whether what is in a file can be sent without reading it."""
+        return HAS_SENDFILE and self.disk.has_descriptors and self.network.has_descriptors

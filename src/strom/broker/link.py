@@ -1,19 +1,17 @@
-"""One socket that takes bytes and file slices to send: the seam between broker and network.
-
-The sockets are ours, non-blocking, behind the loop's `add_reader` and `add_writer`: a receive
-goes straight into the owner's buffer, and a slice of a log file goes from the page cache to
-the socket by `sendfile`, without passing through Python. Where the system has no `sendfile`,
-the slice is read and sent in pieces instead. A small slice is read and sent with what goes around
-it: one call costs less than the three that spare the copy.
+"""One socket that takes bytes and file slices to send.
 
     owner.receive_buffer() ──recv_into──▶ owner.on_received(count) … owner.on_closed(error)
     link.send(parts) ──▶ socket, now as far as it goes, the rest when the socket takes more
+
+A receive goes straight into the owner's buffer, and a slice of a log file goes from the page cache
+to the socket by `sendfile`, without passing through Python. Where there is no `sendfile`, or no
+real file or socket, the slice is read and sent in pieces instead. A small slice is read and sent
+with what goes around it: one call costs less than the three that spare the copy.
 
 A slice whose pages are not in memory is first read by a thread, so that the disk never stops
 the loop. Nothing is sent after `close`.
 """
 
-import asyncio
 import errno
 import os
 import socket
@@ -21,6 +19,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Protocol, cast
 
+from strom.broker.host import Host
+from strom.broker.network import Socket
+from strom.log.cold import ColdError
 from strom.wire.fetch import Part, Slice
 
 #: How much of a slice is checked, warmed and sent at once.
@@ -32,7 +33,6 @@ PARTS_JOINED_MAX = 8
 COPY_BYTES_MAX = 1 << 18
 #: How many parts are sent before others get their turn on the loop.
 PARTS_AT_ONCE = 256
-HAS_SENDFILE = hasattr(os, "sendfile")
 HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
@@ -42,6 +42,9 @@ class SlicedFile(Protocol):
 
     def fileno(self) -> int:
         """Return its descriptor."""
+
+    def read_now(self, position: int, size: int) -> bytes | bytearray | memoryview:
+        """Return what is there, or raise a ColdError if that would mean to wait for the disk."""
 
 
 class Owner(Protocol):
@@ -66,8 +69,8 @@ class Link:
     __slots__ = (
         "_closed",
         "_fd",
+        "_host",
         "_hung_up",
-        "_loop",
         "_owner",
         "_queue",
         "_reading",
@@ -82,35 +85,34 @@ class Link:
 
     def __init__(
         self,
-        connected: socket.socket,
+        connected: Socket,
         owner: Owner,
+        host: Host,
         start_task: Callable[[Coroutine[None, None, None]], object],
-        *,
-        zero_copy: bool = HAS_SENDFILE,
     ) -> None:
         self._socket = connected
         self._fd = connected.fileno()
         self._owner = owner
-        self._loop = asyncio.get_running_loop()
+        self._host = host
         self._start_task = start_task
         self._queue: deque[memoryview | Slice] = deque()
         self._reading = self._writing = self._warming = self._closed = self._hung_up = False
         #: How much of the first slice is known to be in memory.
         self._resident_bytes = 0
-        self.zero_copy = zero_copy
+        self.zero_copy = host.zero_copy
         self.unsent_bytes = 0
 
     def resume_reading(self) -> None:
         """Take bytes from the peer from now on."""
         if not self._reading and not self._closed:
             self._reading = True
-            self._loop.add_reader(self._fd, self._on_readable)
+            self._host.network.when_readable(self._socket, self._on_readable)
 
     def pause_reading(self) -> None:
         """Take no bytes from the peer: the system's buffers fill and the peer must wait."""
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._fd)
+            self._host.network.when_readable(self._socket, None)
 
     def send(self, parts: Sequence[Part]) -> None:
         """Send the parts in order, behind what is still to be sent."""
@@ -220,42 +222,52 @@ class Link:
         return False
 
     def _send_slice(self, first: Slice) -> bool:
-        file = cast(SlicedFile, first.file)
-        if self._resident_bytes <= 0 and not self._check_resident(file, first):
+        wanted, sent = self._send_file(first) if self.zero_copy else self._send_copy(first)
+        if not wanted:
             return False
-        wanted = min(first.size, self._resident_bytes)
-        if self.zero_copy:
-            sent = os.sendfile(self._fd, file.fileno(), first.position, wanted)
-        else:
-            wanted = min(wanted, COPY_BYTES_MAX)
-            sent = self._socket.send(os.pread(file.fileno(), wanted, first.position))
         if sent == 0:
             raise OSError(errno.EIO, "a log file is shorter than what was to be sent of it")
         self.unsent_bytes -= sent
-        self._resident_bytes -= sent
         if sent == first.size:
             self._queue.popleft()
             self._resident_bytes = 0
             return True
-        self._queue[0] = Slice(file, first.position + sent, first.size - sent)
+        self._queue[0] = Slice(first.file, first.position + sent, first.size - sent)
         # A socket that took less than it was given is full.
         return sent == wanted
 
-    def _check_resident(self, file: SlicedFile, first: Slice) -> bool:
-        """Make sure that the next piece of the slice can be sent without waiting for the disk."""
-        wanted = min(first.size, SLICE_BYTES_MAX)
-        if not is_resident(file.fileno(), first.position, wanted):
-            self._warming = True
-            self._start_task(self._warm(file, first.position, wanted))
-            return False
-        self._resident_bytes = wanted
-        return True
+    def _send_file(self, first: Slice) -> tuple[int, int]:
+        """Return how much was given to the socket and how much it took; 0 if it must be read."""
+        fd = cast(SlicedFile, first.file).fileno()
+        if self._resident_bytes <= 0:
+            wanted = min(first.size, SLICE_BYTES_MAX)
+            if not is_resident(fd, first.position, wanted):
+                self._warm(lambda: read_through(fd, first.position, wanted))
+                return 0, 0
+            self._resident_bytes = wanted
+        wanted = min(first.size, self._resident_bytes)
+        sent = os.sendfile(self._fd, fd, first.position, wanted)
+        self._resident_bytes -= sent
+        return wanted, sent
 
-    async def _warm(self, file: SlicedFile, position: int, size: int) -> None:
-        """Have a thread read the slice, so that the loop finds it in memory."""
-        fd = file.fileno()
+    def _send_copy(self, first: Slice) -> tuple[int, int]:
+        """Do the same by reading the slice in pieces."""
+        wanted = min(first.size, COPY_BYTES_MAX)
         try:
-            await self._loop.run_in_executor(None, read_through, fd, position, size)
+            data = cast(SlicedFile, first.file).read_now(first.position, wanted)
+        except ColdError as cold:
+            self._warm(cold.fetch)
+            return 0, 0
+        return wanted, self._socket.send(memoryview(data)) if data else 0
+
+    def _warm(self, read: Callable[[], object]) -> None:
+        self._warming = True
+        self._start_task(self._read_and_go_on(read))
+
+    async def _read_and_go_on(self, read: Callable[[], object]) -> None:
+        """Have a thread read the slice, so that the loop finds it in memory."""
+        try:
+            await self._host.offload(read)
         except OSError as error:
             self.close(error)
             return
@@ -267,12 +279,12 @@ class Link:
     def _start_writing(self) -> None:
         if not self._writing and not self._closed:
             self._writing = True
-            self._loop.add_writer(self._fd, self._on_writable)
+            self._host.network.when_writable(self._socket, self._on_writable)
 
     def _stop_writing(self) -> None:
         if self._writing:
             self._writing = False
-            self._loop.remove_writer(self._fd)
+            self._host.network.when_writable(self._socket, None)
 
 
 def in_one(parts: Sequence[Part]) -> bytes | None:
@@ -281,7 +293,7 @@ def in_one(parts: Sequence[Part]) -> bytes | None:
         return parts[0]
     if len(parts) > PARTS_JOINED_MAX:
         return None
-    pieces: list[bytes | bytearray] = []
+    pieces: list[bytes | bytearray | memoryview] = []
     for part in parts:
         piece = part if isinstance(part, bytes) else read_small(part)
         if piece is None:
@@ -290,18 +302,16 @@ def in_one(parts: Sequence[Part]) -> bytes | None:
     return b"".join(pieces)
 
 
-def read_small(part: Slice) -> bytearray | None:
+def read_small(part: Slice) -> bytes | bytearray | memoryview | None:
     """Return the bytes of a small slice that is in memory; else None."""
-    if part.size > SMALL_BYTES_MAX or not HAS_NOWAIT:
+    if part.size > SMALL_BYTES_MAX:
         return None
-    data = bytearray(part.size)
-    fd = cast(SlicedFile, part.file).fileno()
     try:
-        count = os.preadv(fd, [data], part.position, os.RWF_NOWAIT)
-    except OSError:
-        # Not in memory, or its file system does not tell: the long way finds out.
+        data = cast(SlicedFile, part.file).read_now(part.position, part.size)
+    except (ColdError, OSError):
+        # The long way reads it in a thread, or ends the link.
         return None
-    return data if count == part.size else None
+    return data if len(data) == part.size else None
 
 
 def is_resident(fd: int, position: int, size: int) -> bool:

@@ -13,16 +13,16 @@ import asyncio
 import contextlib
 import errno
 import logging
-import socket
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from functools import partial
 
 from strom.broker.alertness import Alertness
 from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Connection
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
-from strom.broker.link import HAS_SENDFILE, Link
+from strom.broker.link import Link
+from strom.broker.network import Address, Listening, Network, Newcomer
 from strom.metadata.settings.listeners import connection_limits
 from strom.metadata.settings.values import BrokerSettings
 
@@ -34,19 +34,7 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_SECONDS = 0.1
 #: How long a stop waits for clients to read their answers and to close.
 HANG_UP_SECONDS_MAX = 0.5
-#: Hosts that mean every address of both families, as they do for Java.
-EVERY_ADDRESS = ("", "::")
-#: How an IPv4 address looks on a socket that takes both families.
-IPV4_MAPPED = "::ffff:"
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-
-
-class Address(NamedTuple):
-    """Where a listener binds; an empty host is every address, port 0 any free one."""
-
-    listener: str
-    host: str
-    port: int
 
 
 class RequestMemory:
@@ -91,19 +79,16 @@ class Server:
         parts: Parts,
         apis: dict[int, Api],
         start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
-        listening: dict[str, socket.socket],
-        *,
-        zero_copy: bool = HAS_SENDFILE,
+        listening: dict[str, Listening],
     ) -> None:
         self._parts = parts
         self.start_task = start_task
         self._dispatch = Dispatch(apis, parts, start_task)
         self.take_frame = self._dispatch.take
-        self._zero_copy = zero_copy
+        self._network = parts.host.network
         self._loop = asyncio.get_running_loop()
         self.alertness = Alertness(self._loop)
-        #: The bound sockets, each with its listener's name.
-        self._sockets = {each: name for name, each in listening.items()}
+        self._listening = listening
         self._accepting = False
         self._stopped = False
         #: How large a frame may be.
@@ -124,14 +109,14 @@ class Server:
         if self._accepting or self._stopped or len(self.connections) >= self._connections_max:
             return
         self._accepting = True
-        for listening in self._sockets:
-            self._loop.add_reader(listening.fileno(), self._on_newcomers, listening)
+        for name, each in self._listening.items():
+            self._network.when_readable(each, partial(self._on_newcomers, name, each))
 
     def _pause_accepting(self) -> None:
         if self._accepting:
             self._accepting = False
-            for listening in self._sockets:
-                self._loop.remove_reader(listening.fileno())
+            for each in self._listening.values():
+                self._network.when_readable(each, None)
 
     def finish(self) -> None:
         """Let nobody in any more, and take no further request of those who are."""
@@ -154,9 +139,9 @@ class Server:
     def close(self) -> None:
         """Close the listeners and every connection."""
         self.finish()
-        for listening in self._sockets:
-            listening.close()
-        self._sockets.clear()
+        for each in self._listening.values():
+            each.close()
+        self._listening = {}
         for connection in list(self.connections):
             connection.close()
 
@@ -187,13 +172,13 @@ class Server:
     def _connections_max(self) -> int:
         return self._parts.settings.number("max.connections")
 
-    def _on_newcomers(self, listening: socket.socket) -> None:
+    def _on_newcomers(self, listener: str, listening: Listening) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             if len(self.connections) >= self._connections_max:
                 self._pause_accepting()
                 return
             try:
-                accepted, address = listening.accept()
+                newcomer = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -203,20 +188,16 @@ class Server:
                 self._pause_accepting()
                 self._loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept)
                 return
-            self._welcome(accepted, self._sockets[listening], address)
+            self._welcome(newcomer, listener)
 
-    def _welcome(self, accepted: socket.socket, listener: str, address: Any) -> None:  # noqa: ANN401
-        host = str(address[0]).removeprefix(IPV4_MAPPED)
+    def _welcome(self, newcomer: Newcomer, listener: str) -> None:
+        host = newcomer.host
         if self._by_address[host] >= self._per_address_max(host):
             log.warning("Refused a connection from %s: max.connections.per.ip is reached", host)
-            accepted.close()
+            newcomer.socket.close()
             return
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        came_to = str(accepted.getsockname()[0]).removeprefix(IPV4_MAPPED)
-        connection = Connection(self, listener, (host, address[1]), came_to)
-        connection.link = Link(accepted, connection, self.start_task, zero_copy=self._zero_copy)
+        connection = Connection(self, listener, (host, newcomer.port), newcomer.came_to)
+        connection.link = Link(newcomer.socket, connection, self._parts.host, self.start_task)
         self.connections.add(connection)
         self._by_address[host] += 1
         self._parts.metrics.accepted_connections += 1
@@ -227,40 +208,14 @@ class Server:
         return connection_limits(settings).get(host, settings.number("max.connections.per.ip"))
 
 
-def bind(addresses: list[Address], settings: BrokerSettings) -> dict[str, socket.socket]:
-    """Bind every listener, or none; return the sockets by listener. None is accepted from yet."""
+def bind(
+    network: Network, addresses: list[Address], settings: BrokerSettings
+) -> dict[str, Listening]:
+    """Take every address, or none; return them by listener. None is accepted from yet."""
     with contextlib.ExitStack() as held:
-        listening = {
-            each.listener: held.enter_context(listen(each, settings)) for each in addresses
-        }
+        listening: dict[str, Listening] = {}
+        for each in addresses:
+            listening[each.listener] = network.listen(each, settings)
+            held.callback(listening[each.listener].close)
         held.pop_all()
         return listening
-
-
-def listen(address: Address, settings: BrokerSettings) -> socket.socket:
-    """Return a socket that listens at the address, on both families if no host is given."""
-    host, port = address.host, address.port
-    dual = host in EVERY_ADDRESS and socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
-    if host and ":" not in host:
-        family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        host = str(resolved[0])
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if dual else 1)
-        # Set here, so that accepted sockets have them from their first packet on.
-        for option, name in (
-            (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
-            (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
-        ):
-            if settings.number(name) > 0:
-                listening.setsockopt(socket.SOL_SOCKET, option, settings.number(name))
-        listening.setblocking(False)
-        listening.bind((host, port))
-        listening.listen(settings.number("socket.listen.backlog.size"))
-    except OSError:
-        listening.close()
-        raise
-    return listening

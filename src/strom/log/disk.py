@@ -79,6 +79,10 @@ class Lock(Protocol):
 class Disk(Protocol):
     """All file operations of the log. Paths are strings: they are joined on the hot path."""
 
+    @property
+    def has_descriptors(self) -> bool:
+        """Whether its files are the system's, so that they can be sent with `sendfile`."""
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing; `create` takes a file that is there as it is."""
 
@@ -234,6 +238,8 @@ class RealDisk:
     """The operating system's files."""
 
     __slots__ = ()
+
+    has_descriptors = True
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """Open for reading and writing; `create` takes a file that is there as it is."""

@@ -202,6 +202,8 @@ class FakeLock:
 class FakeDisk:
     """All files of one machine, in memory."""
 
+    has_descriptors = False
+
     def __init__(self) -> None:
         self._names: dict[str, Inode | None] = {}
         self._durable_names: dict[str, Inode | None] = {}
