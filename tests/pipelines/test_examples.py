@@ -2,6 +2,7 @@
 
 import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from strom.pipelines.graph import Graph
 from strom.pipelines.loading import load
 from strom.pipelines.picture_svg import draw_svg
 from strom.pipelines.status import DONE
+from strom.spark.bodies.avro_body import AvroBody
 from tests.spark.topics import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -255,6 +257,36 @@ def test_str_16_top_10_a_topic_is_copied_into_more_partitions_in_order(topics, e
     assert {key: [row.value for row in new if row.key == key] for key in keys} == {
         key: [row.value for row in old if row.key == key] for key in keys
     }
+
+
+def test_msg_12_what_cannot_be_read_goes_to_a_topic_with_the_reason(topics, example):
+    """MSG-11, MSG-12: Avro as columns; the good go on, the bad are dead letters."""
+    pytest.importorskip("fastavro", reason="fastavro is not installed")
+    topics.make("oven-avro", "oven-dead-letters", "oven-alarms")
+    reading = AvroBody(load(EXAMPLES / "dead_letters.py").nodes[0].body.schema).writer()
+    at = datetime(2026, 11, 16, 10, tzinfo=UTC)
+    hot = reading({"oven": "o", "at": at, "celsius": 310.0})
+    sent = [hot[:-1], hot, None, b"{}", hot + b"!", reading({"oven": "o", "at": at}), hot]
+    topics.send("oven-avro", *sent, keys=[b"k"], headers=[[("trace", b"7")]])
+    status = example("dead_letters")
+
+    alarms = topics.values("oven-alarms", 2)
+    assert [(each["oven"], each["at"][:19], each["celsius"]) for each in alarms] == [
+        ("o", "2026-11-16T10:00:00", 310),
+        ("o", "2026-11-16T10:00:00", 310),
+    ]
+    letters = topics.rows("oven-dead-letters", 3)
+    assert [(each.key, each.value) for each in letters] == [
+        (b"k", value) for value in (hot[:-1], b"{}", hot + b"!")
+    ]
+    told = [dict(each.headers) for each in letters]
+    assert [each["trace"] for each in told] == [b"7"] * 3
+    assert [each["__connect.errors.offset"] for each in told] == [b"0", b"3", b"4"]
+    assert told[0]["__connect.errors.topic"] == b"oven-avro"
+    reasons = [each["__connect.errors.exception.message"].decode() for each in told]
+    assert reasons[0] == "it is no Avro of Reading: it ends within the record"
+    assert reasons[2] == "it is no Avro of Reading: 1 bytes are left after the record"
+    assert [each.bad_rows for each in status.values()] == [3, 3]
 
 
 def test_the_picture_in_the_docs_is_the_examples():

@@ -151,7 +151,7 @@ def test_a_wrong_option_of_a_sink_too():
     ("declare", "told"),
     [
         (lambda p: p.topic("a", json="x int", bad="skipp"), "did you mean 'skip'?"),
-        (lambda p: p.topic("a", bad="skip"), "is for sources with json columns"),
+        (lambda p: p.topic("a", bad="skip"), "are for sources with json, avro or protobuf"),
         (lambda p: p.to_topic("b", of="rides", mode="apend"), "did you mean 'append'?"),
     ],
 )
@@ -160,6 +160,25 @@ def test_a_word_that_is_none_of_the_choices_is_refused(declare, told):
     pipeline.to_topic("out", of="rides")
     declare(pipeline)
     assert told in problems(pipeline)[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"avro": "no-such.avsc"},
+            "source 'a': the schema no-such.avsc cannot be read",
+        ),
+        ({"avro": "{oops"}, "source 'a': an Avro schema is JSON"),
+        ({"protobuf": (b"", "shop.Ride")}, "source 'a': the descriptors have no message"),
+        ({"json": "x int", "avro": "{}"}, "source 'a': json, avro or protobuf, one of them"),
+    ],
+)
+def test_msg_12_a_schema_that_is_none_is_told_where_it_is_declared(given, told):
+    pytest.importorskip("fastavro", reason="fastavro is not installed")
+    with pytest.raises(DeclarationError) as caught:
+        Pipeline("rides").topic("a", **given)
+    assert str(caught.value).startswith(told)
 
 
 def test_a_brace_that_names_no_input_is_told():

@@ -40,6 +40,17 @@ def test_str_14_the_text_is_a_tree_below_each_source():
     ]
 
 
+def test_str_14_dead_letters_are_a_sink_of_their_source():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", json="km double", dead_letters="rides-dead")
+    pipeline.to_topic("copy", of="rides", key="key")
+    assert draw_text(Graph.of(pipeline)).splitlines() == [
+        "rides  topic rides",
+        "├─▶ rides-dead-letters  what cannot be read, topic rides-dead",
+        "└─▶ copy  topic copy",
+    ]
+
+
 def test_str_14_the_svg_has_a_box_for_each_node_and_an_arrow_to_the_right_for_each_input():
     root = ElementTree.fromstring(draw_svg(cards(), "cards"))
     boxes = root.findall(f"{SVG}rect")

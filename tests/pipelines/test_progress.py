@@ -45,6 +45,12 @@ def test_nothing_to_read_is_all_of_it():
     assert BEGIN.after(batch(0, 0, {"a": {"0": 0}}, {"a": {"0": 0}})).done == 1
 
 
+def test_bad_records_are_counted_over_the_run_and_all_sources():
+    observed = {"bad records of a": {"bad": 2}, "bad records of b": {"bad": 1}, "mine": {"bad": 9}}
+    after = BEGIN.after(batch(observedMetrics=observed)).after(batch(observedMetrics=observed))
+    assert after.after(batch()).bad_rows == 6
+
+
 def test_state_is_summed_over_the_operators_and_late_rows_over_the_run():
     one = {"numRowsTotal": 3, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 2}
     after = BEGIN.after(batch(stateOperators=[one, one], eventTime={"watermark": "2026"}))

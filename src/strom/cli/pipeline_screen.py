@@ -24,6 +24,7 @@ STATUS_COLUMNS = (
     "State#",
     "Batch#",
     "Late#",
+    "Bad#",
     "Group",
 )
 BAR_WIDTH = 24
@@ -87,8 +88,9 @@ def live_table() -> Iterator[Show]:
 def line(sink: SinkProgress) -> str:
     """Return the progress of a sink as a line."""
     lag = "?" if sink.lag is None else f"{sink.lag:,}"
+    bad = f"{sink.bad_rows:,} bad, " if sink.bad_rows else ""
     return (
-        f"  {sink.sink}: {sink.rows:,} rows, {sink.rows_per_second:,.0f} rows/s, lag {lag}, "
+        f"  {sink.sink}: {sink.rows:,} rows, {bad}{sink.rows_per_second:,.0f} rows/s, lag {lag}, "
         f"state {sink.state_rows:,} rows ({size(sink.state_bytes)}), "
         f"batch {sink.batch} in {sink.latency_ms} ms"
     )
@@ -106,6 +108,7 @@ def status_rows(status: Status) -> list[Sequence[object]]:
             size(sink.state_bytes),
             "-" if sink.latency_ms is None else f"{sink.latency_ms} ms",
             f"{sink.late_rows:,}",
+            f"{sink.bad_rows:,}",
             sink.group,
         )
         for sink in status.sinks

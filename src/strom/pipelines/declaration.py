@@ -21,14 +21,20 @@ import inspect
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strom.pipelines.failure import DeclarationError
 
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from strom.spark.bodies.body import Body
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: What becomes of records that are not what `json` says.
-BAD_RECORDS = ("fail", "skip", "keep")
+#: What becomes of records whose values are not what `json`, `avro` or `protobuf` says.
+FAIL, SKIP, KEEP = BAD_RECORDS = ("fail", "skip", "keep")
 #: What of a result a sink gets: new rows, changed rows, or all rows, each time.
 APPEND = "append"
 MODES = (APPEND, "update", "complete")
@@ -44,9 +50,9 @@ class Source:
     name: str
     kind: str
     options: Mapping[str, str] = field(default_factory=dict)
-    #: The columns in the JSON of a record's value; None leaves the bytes.
-    json: str | None = None
-    bad: str = "fail"
+    #: What the values are, with the columns in them; None leaves the bytes.
+    body: "Body | None" = None
+    bad: str = FAIL
     load: Callable[..., Any] | None = None
 
     @property
@@ -77,6 +83,8 @@ class Sink:
     #: The column that is a record's key; the value is then JSON of all columns.
     key: str | None = None
     write: Callable[..., Any] | None = None
+    #: Whether it gets the records that its source could not read, and nothing else.
+    takes_dead_letters: bool = False
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -116,34 +124,56 @@ class Pipeline:
         self.settings = Settings(bootstrap, every, master, dict(spark or {}))
         self.nodes: list[Node] = []
 
-    def topic(
+    def topic(  # noqa: PLR0913 - each but the names with its own at the call
         self,
         name: str,
         topic: str | None = None,
         *,
         json: str | None = None,
-        bad: str = "fail",
+        avro: "str | Path | Mapping[str, Any] | None" = None,
+        protobuf: "tuple[str | Path | bytes, str] | type[Message] | None" = None,
+        bad: str = FAIL,
+        dead_letters: str | None = None,
         **options: str,
     ) -> None:
         """Declare a topic as a stream of rows.
 
         With `json`, columns such as "rider string, km double", the rows are `key` (text), `time`,
-        `topic`, `partition`, `offset` and those columns; without it they are as Spark's connector
-        has them. `bad` says what becomes of a record that is no such JSON: "fail" ends the run
-        with the record's place, "skip" leaves it out, "keep" has its text in a column `bad`.
+        `topic`, `partition`, `offset` and those columns; so they are with `avro`, a schema or its
+        file, and `protobuf`, a file of descriptors and a message's full name, or its class.
+        Without any of them they are as Spark's connector has them.
+
+        `bad` says what becomes of a record whose value cannot be read so: "fail" ends the run with
+        the record's place and the reason, "skip" leaves it out, "keep" has it in a column `bad`.
+        `dead_letters` names a topic into which such records are written, as they are, with the
+        reason in headers; all other readers of the source do without them.
         """
         given = options if SUBSCRIBING & options.keys() else {"subscribe": topic or name, **options}
-        self.nodes.append(Source(name, TOPIC, {**READING, **given}, json, bad))
+        chosen = SKIP if dead_letters is not None and bad == FAIL else bad
+        body = body_of(name, json=json, avro=avro, protobuf=protobuf)
+        self.nodes.append(Source(name, TOPIC, {**READING, **given}, body, chosen))
+        if dead_letters is not None:
+            sink = f"{name}-dead-letters"
+            into = {"topic": dead_letters}
+            self.nodes.append(Sink(sink, TOPIC, name, into, takes_dead_letters=True))
 
     def table(
-        self, name: str, topic: str | None = None, *, json: str | None = None, **options: str
+        self,
+        name: str,
+        topic: str | None = None,
+        *,
+        json: str | None = None,
+        avro: "str | Path | Mapping[str, Any] | None" = None,
+        protobuf: "tuple[str | Path | bytes, str] | type[Message] | None" = None,
+        **options: str,
     ) -> None:
         """Declare a topic as a table: the newest value of each key, as it is when a run begins.
 
         A key whose newest value is null is not in it.
         """
         given = {**COMMITTED, "subscribe": topic or name, **options}
-        self.nodes.append(Source(name, TABLE, given, json))
+        body = body_of(name, json=json, avro=avro, protobuf=protobuf)
+        self.nodes.append(Source(name, TABLE, given, body))
 
     def source(self, load: Function) -> Function:
         """Declare a source by a function of the Spark session; its name is the source's."""
@@ -203,6 +233,31 @@ class Pipeline:
             return write
 
         return declare
+
+
+def body_of(
+    source: str,
+    *,
+    json: str | None,
+    avro: "str | Path | Mapping[str, Any] | None",
+    protobuf: "tuple[str | Path | bytes, str] | type[Message] | None",
+) -> "Body | None":
+    """Return what a source's values are; its schema is looked at here."""
+    # Loaded here: a pipeline of bytes does without.
+    from strom.spark.bodies.body import SchemaError
+    from strom.spark.bodies.given import avro_body, json_body, protobuf_body
+
+    if sum(each is not None for each in (json, avro, protobuf)) > 1:
+        raise DeclarationError([f"source '{source}': json, avro or protobuf, one of them"])
+    try:
+        if avro is not None:
+            return avro_body(avro)
+        if protobuf is not None:
+            pair = protobuf if isinstance(protobuf, tuple) else (protobuf, None)
+            return protobuf_body(*pair)
+        return None if json is None else json_body(json)
+    except SchemaError as error:
+        raise DeclarationError([f"source '{source}': {error}"]) from None
 
 
 #: The options of a topic that say what is read; one of them must be there.

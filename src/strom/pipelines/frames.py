@@ -12,15 +12,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
-from strom.pipelines.declaration import FRAME, TABLE, Node, Sink, Source, Step
+from strom.pipelines.declaration import FAIL, FRAME, TABLE, Node, Sink, Source, Step
 from strom.pipelines.explaining import explain
 from strom.pipelines.failure import StepError
 from strom.pipelines.graph import SERVERS, Graph, nearest
+from strom.pipelines.progress import BAD_RECORDS_OF
+from strom.spark.values import Values
 
 FORMAT = "strom"
 GROUP = "kafka.group.id"
-#: The column in which `from_json` leaves what it could not read.
-UNREAD = "_unread"
 
 
 def group_of(pipeline: str, sink: str) -> str:
@@ -64,7 +64,10 @@ class Frames:
                 source, newest(self._spark.read.format(FORMAT).options(**options).load())
             )
         options.setdefault(GROUP, group_of(self._pipeline, sink.name))
-        return _columns(source, self._spark.readStream.format(FORMAT).options(**options).load())
+        if sink.takes_dead_letters:
+            options["includeHeaders"] = "true"
+        records = self._spark.readStream.format(FORMAT).options(**options).load()
+        return (_dead_letters if sink.takes_dead_letters else _columns)(source, records)
 
     def _step(self, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
         inputs: dict[str, Any] = {name: frames[name] for name in step.inputs}
@@ -82,44 +85,23 @@ def newest(records: DataFrame) -> DataFrame:
 
 
 def _columns(source: Source, records: DataFrame) -> DataFrame:
-    """Return the JSON of the values as columns, beside key, time and place of the record."""
-    if source.json is None:
+    """Return the values as columns, beside key, time and place of the record."""
+    if source.body is None:
         return records
-    text = F.col("value").cast("string")
-    schema = f"{source.json}, {UNREAD} string"
-    parsed = F.from_json(text, schema, {"columnNameOfCorruptRecord": UNREAD})
-    placed = records.select(
-        F.col("key").cast("string").alias("key"),
-        F.col("timestamp").alias("time"),
-        "topic",
-        "partition",
-        "offset",
-        parsed.alias("read"),
-    )
-    unread = F.col(f"read.{UNREAD}")
-    match source.bad:
-        case "skip":
-            return placed.where(unread.isNull()).select("*", "read.*").drop("read", UNREAD)
-        case "keep":
-            kept = placed.select("*", "read.*").drop("read")
-            return kept.withColumnRenamed(UNREAD, "bad")
-        case _:
-            return _or_fail(source, placed)
+    beside = {
+        "key": F.col("key").cast("string"),
+        "time": F.col("timestamp"),
+        **{each: F.col(each) for each in ("topic", "partition", "offset")},
+    }
+    count_as = None if source.bad == FAIL else f"{BAD_RECORDS_OF}{source.name}"
+    read = Values(source.body, f"source '{source.name}': ")
+    return read.columns(records, source.bad, beside=beside, count_as=count_as)
 
 
-def _or_fail(source: Source, placed: DataFrame) -> DataFrame:
-    """Return the columns; a record that could not be read ends the query and is named."""
-    place = F.concat_ws("-", "topic", F.col("partition").cast("string"))
-    told = F.concat(
-        F.lit(f"source '{source.name}': the record at offset "),
-        F.col("offset").cast("string"),
-        F.lit(" of "),
-        place,
-        F.lit(f" is no JSON of ({source.json}): "),
-        F.substring(f"read.{UNREAD}", 1, 200),
-    )
-    checked = F.when(F.col(f"read.{UNREAD}").isNull(), F.col("read")).otherwise(F.raise_error(told))
-    return placed.withColumn("read", checked).select("*", "read.*").drop("read", UNREAD)
+def _dead_letters(source: Source, records: DataFrame) -> DataFrame:
+    """Return the records whose values cannot be read, as they go into a topic."""
+    assert source.body is not None
+    return Values(source.body).dead_letters(records, count_as=f"{BAD_RECORDS_OF}{source.name}")
 
 
 def _rows(sink: Sink, rows: DataFrame) -> DataFrame:

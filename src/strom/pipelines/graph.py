@@ -14,6 +14,7 @@ from typing import NamedTuple
 from strom.pipelines.declaration import (
     APPEND,
     BAD_RECORDS,
+    FAIL,
     FRAME,
     MODES,
     TOPIC,
@@ -162,8 +163,11 @@ def _own_problems(node: Node) -> Iterable[str]:
         case Source():
             yield from _choice_problem(node, "bad", node.bad, BAD_RECORDS)
             yield from _option_problems(node)
-            if node.bad != "fail" and node.json is None:
-                yield f"source '{node.name}': bad = '{node.bad}' is for sources with json columns"
+            if node.bad != FAIL and node.body is None:
+                yield (
+                    f"source '{node.name}': bad = '{node.bad}' and dead letters are for sources "
+                    "with json, avro or protobuf"
+                )
         case Step():
             yield from _step_problems(node)
         case Sink():

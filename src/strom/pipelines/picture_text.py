@@ -49,7 +49,8 @@ def detail(node: Node) -> str:
             return f"{node.kind} {read}".rstrip()
         case Sink():
             target = node.options.get("path") or node.options.get("topic") or ""
-            return f"{node.options.get('format', node.kind)} {target}".rstrip()
+            told = f"{node.options.get('format', node.kind)} {target}".rstrip()
+            return f"what cannot be read, {told}" if node.takes_dead_letters else told
 
 
 def _below(graph: Graph, name: str, indent: str, drawn: set[str]) -> Iterator[str]:

@@ -3,12 +3,16 @@
 rows      read since this run began          lag       records that were there and not yet read
 rate      rows a second, of the last batch   latency   how long the last micro-batch took
 state     rows and bytes that are remembered
+bad       records that could not be read and did not end the run
 """
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+#: The beginning of the name under which Spark counts a source's records that cannot be read.
+BAD_RECORDS_OF = "bad records of "
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class SinkProgress:
     late_rows: int = 0
     watermark: str | None = None
     batch: int = -1
+    bad_rows: int = 0
 
     @property
     def done(self) -> float | None:
@@ -50,9 +55,17 @@ class SinkProgress:
             state_bytes=sum(each.get("memoryUsedBytes", 0) for each in operators),
             late_rows=self.late_rows
             + sum(each.get("numRowsDroppedByWatermark", 0) for each in operators),
+            bad_rows=self.bad_rows + _bad(batch.get("observedMetrics") or {}),
             watermark=(batch.get("eventTime") or {}).get("watermark", self.watermark),
             batch=batch.get("batchId", self.batch),
         )
+
+
+def _bad(observed: Mapping[str, Any]) -> int:
+    """Return how many records of all sources could not be read."""
+    return sum(
+        counts.get("bad", 0) for name, counts in observed.items() if name.startswith(BAD_RECORDS_OF)
+    )
 
 
 def _lag(source: Mapping[str, Any]) -> int | None:
