@@ -1,7 +1,6 @@
 """The examples, each on real topics, from bytes to bytes: what is sent, and what must come out."""
 
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from strom.pipelines.loading import load
 from strom.pipelines.picture_svg import draw_svg
 from strom.pipelines.status import DONE
 from strom.spark.bodies.avro_body import AvroBody
-from tests.spark.topics import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -44,12 +42,7 @@ class ExampleTopics:
         self._topics.fill(name, encoded, **more)
 
     def rows(self, name, count, partitions=1):
-        """Return what is there, once it is at least so much: a commit takes effect later."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            found = self._topics.read(name, partitions)
-            if len(found) >= count or time.monotonic() > deadline:
-                return found
+        return self._topics.read_once_there(name, count, partitions)
 
     def values(self, name, count):
         return [json.loads(row.value) for row in self.rows(name, count)]

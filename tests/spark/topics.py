@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import time
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -100,6 +101,14 @@ class Topics:
                 rows.append(_row(message))
         consumer.close()
         return sorted(rows)
+
+    def read_once_there(self, topic, count, partitions=1):
+        """Return what is there, once it is at least so much: a commit takes effect later."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            found = self.read(topic, partitions)
+            if len(found) >= count or time.monotonic() > deadline:
+                return found
 
 
 def _row(message):
