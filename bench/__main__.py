@@ -1,4 +1,4 @@
-"""`make bench`: measure both brokers in turn and write docs/benchmarks.md.
+"""`make bench`: measure Strom and its peers in turn and write docs/benchmarks.md.
 
 python -m bench --list
 python -m bench --rounds 3
@@ -8,6 +8,7 @@ python -m bench --cases groups --add
 
 import argparse
 import fcntl
+import functools
 import itertools
 import re
 import sys
@@ -15,9 +16,11 @@ import time
 from contextlib import contextmanager
 
 from bench import report
-from bench.cases import CASES, SELF_STARTED, SETTINGS, Effort, warm_up
+from bench.case import Effort
+from bench.cases import CASES
+from bench.contests import contest_of
 from bench.results import Results
-from bench.sides import BUILD, SIDES, Strom, versions
+from bench.sides import BUILD, Strom, versions
 
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
@@ -27,6 +30,8 @@ QUICK = Effort(
     partitions_many=1000,
     repetitions=1,
     compacted_mb=20,
+    spark_mb=20,
+    spark_reads=3,
 )
 
 
@@ -39,25 +44,39 @@ def main():
     if not chosen:
         sys.exit(f"no case matches {options.cases!r}; --list shows them")
     Strom.install()
-    effort = QUICK if options.quick else Effort()
     results = Results(BUILD / "bench.json")
     if options.add:
         results.read()
-    told = versions()
-    for case in chosen:
-        results.begin(case, SIDES, told["Strom"])
-    for number in range(options.rounds):
-        for group, cases in itertools.groupby(chosen, key=lambda case: case.group):
-            say(f"round {number + 1}/{options.rounds}, {group}")
-            # Whoever goes first finds the machine as the other left it; take turns at that.
-            turns = SIDES if number % 2 == 0 else SIDES[::-1]
-            sides = [make(SETTINGS.get(group, {})) for make in turns]
-            run_group(sides, group, list(cases), effort, results, options.lock)
-        # After each round, so that a run that is cut off has something to show.
-        results.write()
-        rows = report.write(results, told)
+    rows, told = [], versions()
+    for contest, cases in itertools.groupby(chosen, key=contest_of):
+        if reason := contest.missing():
+            say(reason)
+            continue
+        rows = hold(contest, list(cases), options, results, told)
     for row in rows:
         say(row.line())
+
+
+def hold(contest, cases, options, results, told):
+    """Measure the cases in as many rounds; the rows of the report."""
+    effort = QUICK if options.quick else Effort()
+    alone = functools.partial(locked, options.lock)
+    for case in cases:
+        results.begin(case, contest.names[: 1 if case.is_alone else None], told["Strom"])
+    try:
+        for number in range(options.rounds):
+            for group, of_group in itertools.groupby(cases, key=lambda case: case.group):
+                say(f"round {number + 1}/{options.rounds}, {group}")
+                with contest.sides(group, effort, alone) as sides:
+                    # Whoever goes first finds the machine as the other left it; take turns.
+                    turns = sides if number % 2 == 0 else sides[::-1]
+                    run_group(turns, of_group, effort, results, alone)
+            # After each round, so that a run that is cut off has something to show.
+            results.write()
+            rows = report.write(results, told)
+    finally:
+        contest.close()
+    return rows
 
 
 def read_options():
@@ -71,25 +90,17 @@ def read_options():
     return parser.parse_args()
 
 
-def run_group(sides, group, cases, effort, results, lock):
-    """Run the cases of one group against fresh brokers, in turn: one works, the other idles.
+def run_group(sides, cases, effort, results, alone):
+    """Run the cases on both sides, in turn.
 
     The machine changes over minutes (its page cache, its host), so the two runs of a case are
     next to each other.
     """
-    try:
-        if group not in SELF_STARTED:
+    for case in cases:
+        with alone():
             for side in sides:
-                with alone(lock):
-                    side.start()
-                    warm_up(side, effort)
-        for case in cases:
-            with alone(lock):
-                for side in sides:
+                if results.wants(case, side):
                     run_case(case, side, effort, results)
-    finally:
-        for side in sides:
-            side.remove()
 
 
 def run_case(case, side, effort, results):
@@ -101,7 +112,7 @@ def run_case(case, side, effort, results):
 
 
 @contextmanager
-def alone(lock):
+def locked(lock):
     """Hold the lock, if there is one, so that what else takes it does not run meanwhile."""
     if lock is None:
         yield

@@ -1,77 +1,19 @@
-"""What is measured, and what must hold of it.
+"""What is measured of the brokers, and what must hold of it; with the cases of Spark, of all.
 
-A case runs one load against a broker that is up and warm, and returns numbers by name; its bars
-say which ratio Strom : Kafka each number must reach. Cases of one group share a broker.
+A case runs one load against a broker that is up and warm. Cases of one group share a broker.
 """
 
-import json
 import re
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
+from bench import spark
+from bench.case import Bar, Case, Measure, load
 from bench.load import Brokers
 from tests import nodes
-
-ROOT = Path(__file__).parent.parent
-
-
-class Bar(NamedTuple):
-    """A number of a case, and the ratio it must reach."""
-
-    number: str
-    at_least: float | None = None
-    at_most: float | None = None
-    #: Whether Strom's number itself must reach it, whatever Kafka's is.
-    is_own: bool = False
-
-    def is_met(self, ratio):
-        if self.at_least is not None:
-            return ratio >= self.at_least
-        return ratio <= self.at_most
-
-    def __str__(self):
-        if self.at_least is not None:
-            return f"≥ {self.at_least}"
-        return f"≤ {self.at_most}"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One load and its bars."""
-
-    name: str
-    group: str
-    run: Callable
-    bars: tuple
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How long a load goes on; `--quick` makes it short to try the bench itself."""
-
-    seconds: float = 2
-    latency_seconds: float = 15
-    warm_seconds: float = 10
-    partitions_many: int = 10_000
-    repetitions: int = 3
-    compacted_mb: int = 1000
-
-
-def load(*arguments, module="bench.load"):
-    """Run a load; what it reports."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, arguments))}:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def coordinate(*arguments):
@@ -382,7 +324,8 @@ CASES = (
            tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES))
       for protocol in PROTOCOLS for n in (1, 10, 100)),
     Case("1 GB of keyed records of 100 B", "compaction", compaction,
-         (Bar("MB/s", at_least=0.5), Bar(BESIDE, at_most=1.2, is_own=True))),
+         (Bar("MB/s", at_least=0.5), Bar(BESIDE, at_most=1.2, of=Measure.OWN))),
+    *spark.CASES,
 )  # fmt: skip
 #: Groups whose cases start and stop the broker themselves.
 SELF_STARTED = {"start", "many"}

@@ -24,6 +24,8 @@ TICK = os.sysconf("SC_CLK_TCK")
 #: Kafka takes half a minute to start with 10,000 partitions.
 STARTUP_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 120
+#: When a record was sent stands at its beginning, in digits, which a query may make capitals of.
+STAMP_BYTES = 20
 
 
 class Brokers:
@@ -110,12 +112,13 @@ def create(args, topic, partitions):
         time.sleep(0.01)
 
 
-def end_offsets(args):
+def end_offsets(args, topic=None):
+    topic = topic or args.topic
     own = config(args, group_id="load", enable_auto_commit=False)
     reader = Consumer(own | {"bootstrap.servers": args.bootstrap})
     try:
-        partitions = reader.list_topics(args.topic, timeout=10).topics[args.topic].partitions
-        return {p: end_offset(reader, TopicPartition(args.topic, p)) for p in partitions}
+        partitions = reader.list_topics(topic, timeout=10).topics[topic].partitions
+        return {p: end_offset(reader, TopicPartition(topic, p)) for p in partitions}
     finally:
         reader.close()
 
@@ -249,18 +252,19 @@ def consume(args):
 
 
 def receive(args, count, ready, answers):
-    ends = end_offsets(args)
+    topic = args.answers or args.topic
+    ends = end_offsets(args, topic)
     consumer = Consumer(
         {"bootstrap.servers": args.bootstrap, "group.id": "load", "enable.auto.commit": False}
     )
-    consumer.assign([TopicPartition(args.topic, p, offset) for p, offset in ends.items()])
+    consumer.assign([TopicPartition(topic, p, offset) for p, offset in ends.items()])
     consumer.poll(1)
     ready.set()
     took, patience = [], time.monotonic() + args.seconds + 15
     while len(took) < count and time.monotonic() < patience:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
-            took.append((time.monotonic_ns() - struct.unpack_from(">q", message.value())[0]) / 1e9)
+            took.append((time.monotonic_ns() - int(message.value()[:STAMP_BYTES])) / 1e9)
     answers.put(took)
     consumer.close()
 
@@ -276,7 +280,7 @@ def latency(args):
     ready.wait(30)
     producer = Producer(config(args, linger_ms=0, acks="all"))
     producer.list_topics(args.topic, timeout=10)
-    filling, acked, late = b"x" * (args.size - 8), [], 0.0
+    filling, acked, late = b"x" * (args.size - STAMP_BYTES), [], 0.0
     brokers, begin = Brokers(args.broker_pid), time.monotonic()
     for i in range(count):
         due = begin + i / args.rate
@@ -289,7 +293,7 @@ def latency(args):
             assert error is None, error
             acked.append((time.monotonic_ns() - stamp) / 1e9)
 
-        producer.produce(args.topic, struct.pack(">q", stamp) + filling, on_delivery=note)
+        producer.produce(args.topic, b"%020d" % stamp + filling, on_delivery=note)
     producer.flush(30)
     took = answers.get(timeout=60)
     task.join()
@@ -376,6 +380,7 @@ def main():
     add_verb(verbs, consume, "the whole topic from its beginning", seconds=60)
     sub = add_verb(verbs, latency, "a steady rate, from producer to consumer", seconds=20)
     sub.add_argument("--rate", type=float, default=1000)
+    sub.add_argument("--answers", help="another topic, to which somebody passes the records on")
     add_verb(verbs, topics, "create a topic", partitions=1000)
     sub = verbs.add_parser("startup", help="from process start to the first answered Metadata")
     sub.add_argument("--port", type=int, required=True)

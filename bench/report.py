@@ -1,39 +1,54 @@
-"""docs/benchmarks.md and its plots, from what was measured."""
+"""docs/benchmarks.md and its plot, from what was measured."""
 
 import datetime
 from pathlib import Path
 from statistics import median
 
+from bench import spark
+from bench.case import Measure
 from bench.cases import CASES
+from bench.contests import contest_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 class Row:
-    """One bar of one case: both medians, their spread, the ratio, and whether it is enough."""
+    """One bar of one case: both medians, their spread, what is compared, and if it is enough."""
 
     def __init__(self, case, bar, measured):
         self.case, self.bar = case, bar
-        self.values = {
-            side: [numbers[bar.number] for numbers in rounds] for side, rounds in measured.items()
-        }
-        self.ratio = median(self.values["Strom"])
-        if not bar.is_own:
-            self.ratio /= median(self.values["Kafka"])
-        self.met = bar.is_met(self.ratio)
+        values = [[numbers[bar.number] for numbers in rounds] for rounds in measured.values()]
+        self.own, self.peer = values if len(values) == 2 else (values[0], None)
+        #: A row without a limit only tells a number.
+        self.counts = bar.limit is not None
+        self.met = False
+        if self.counts:
+            self.found = bar.compare(median(self.own), self.peer and median(self.peer))
+            self.met = bar.is_met(self.found)
 
-    def cell(self, side):
-        values = self.values[side]
-        return f"{short(median(values))} ({short(min(values))} to {short(max(values))})"
+    @property
+    def is_plotted(self):
+        return self.counts and self.bar.of is not Measure.DIFFERENCE
 
     def line(self):
-        verdict = "met" if self.met else f"**missed by {self.distance():.0%}**"
-        cells = (self.case.name, self.bar.number, self.cell("Strom"), self.cell("Kafka"))
-        return f"| {' | '.join(cells)} | {self.ratio:.2f} | {self.bar} | {verdict} |"
+        cells = (self.case.name, self.bar.number, cell(self.own), cell(self.peer), self.compared())
+        return f"| {' | '.join(cells)} | {self.bar} | {self.verdict()} |"
 
-    def distance(self):
-        wanted = self.bar.at_least if self.bar.at_least is not None else self.bar.at_most
-        return abs(self.ratio / wanted - 1)
+    def compared(self):
+        if not self.counts:
+            return ""
+        return f"{self.found:{'+' if self.bar.of is Measure.DIFFERENCE else ''}.2f}"
+
+    def verdict(self):
+        if not self.counts:
+            return ""
+        return "met" if self.met else f"**missed by {abs(self.found / self.bar.limit - 1):.0%}**"
+
+
+def cell(values):
+    if values is None:
+        return ""
+    return f"{short(median(values))} ({short(min(values))} to {short(max(values))})"
 
 
 def short(value):
@@ -45,7 +60,8 @@ HEAD = """\
 
 Written by `make bench`; do not edit. Both brokers are loaded in turn, case by case, on the same
 machine and disk with their defaults; rounds: {rounds}, alternating which goes first. A cell is the
-median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. Loads come from
+median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. In the section on
+Spark two connectors are compared in the same way, at one broker. Loads come from
 librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from Kafka's own
 producer-perf-test and consumer-perf-test. librdkafka's consumer is told not to rest for a second
 when its queue is full (`fetch.queue.backoff.ms`). MB are 10^6 bytes of values; CPU is the broker's,
@@ -64,7 +80,7 @@ to the objects alive on its heap after a full collection, for Strom to all of it
 
 """
 TABLE = """\
-| case | number | Strom | Kafka | ratio | bar | |
+| case | number | {own} | {peer} | ratio | bar | |
 |---|---|---|---|---|---|---|
 """
 
@@ -80,17 +96,28 @@ def write(results, versions):
         rounds=told_rounds(results, cases),
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
-        total=len(rows),
+        total=sum(row.counts for row in rows),
         cases=len(cases),
         all_cases=len(CASES),
     )
     for group in dict.fromkeys(case.group for case in cases):
-        lines = "\n".join(row.line() for row in rows if row.case.group == group)
-        text += f"## {group.capitalize()}\n\n{TABLE}{lines}\n\n"
+        text += section(group, [row for row in rows if row.case.group == group])
     DOCS.mkdir(exist_ok=True)
     (DOCS / "benchmarks.md").write_text(text.rstrip() + "\n")
-    plot(rows)
+    plot([row for row in rows if row.is_plotted])
     return rows
+
+
+#: What is to be known of a group beyond what is said of all.
+INTROS = {"spark": spark.intro}
+
+
+def section(group, rows):
+    """The group's table, headed by who was compared."""
+    own, peer = contest_of(rows[0].case).names
+    intro = f"{INTROS[group]()}\n" if group in INTROS else ""
+    lines = "\n".join(row.line() for row in rows)
+    return f"## {group.capitalize()}\n\n{intro}{TABLE.format(own=own, peer=peer)}{lines}\n\n"
 
 
 def told_rounds(results, cases):
@@ -111,13 +138,13 @@ def plot(rows):
     figure, axes = pyplot.subplots(figsize=(10, 0.22 * len(rows) + 1.5))
     places = range(len(rows), 0, -1)
     colours = ["#2a7f62" if row.met else "#b3432b" for row in rows]
-    axes.hlines(places, 1, [row.ratio for row in rows], color=colours, linewidth=4)
-    bars = [row.bar.at_least or row.bar.at_most for row in rows]
+    axes.hlines(places, 1, [row.found for row in rows], color=colours, linewidth=4)
+    bars = [row.bar.limit for row in rows]
     axes.plot(bars, places, "|", color="black", markersize=8, label="bar")
     axes.set_yticks(places, [f"{row.case.name}: {row.bar.number}" for row in rows], fontsize=6)
     axes.set_xscale("log")
     axes.axvline(1, color="grey", linewidth=0.8)
-    axes.set_xlabel("Strom : Kafka")
+    axes.set_xlabel("Strom : its peer")
     axes.legend(loc="lower right", fontsize=7)
     figure.tight_layout()
     figure.savefig(DOCS / "benchmarks.svg", metadata={"Date": None})

@@ -23,9 +23,13 @@ class Results:
             self.measured, self.commits = kept["measured"], kept["commits"]
 
     def begin(self, case, sides, commit):
-        """Forget what is known of the case."""
-        self.measured[case.name] = {side.name: [] for side in sides}
+        """Forget what is known of the case, which will be measured on these sides, ours first."""
+        self.measured[case.name] = {side: [] for side in sides}
         self.commits[case.name] = commit
+
+    def wants(self, case, side):
+        """Tell whether the case is measured on this side."""
+        return side.name in self.measured[case.name]
 
     def add(self, case, side, numbers):
         """Note one round of a case."""
@@ -38,7 +42,7 @@ class Results:
         self._path.write_text(json.dumps(kept, indent=1))
 
     def of(self, cases):
-        """Return those of the cases that were measured on both sides."""
+        """Return those of the cases that were measured on all their sides."""
         return [case for case in cases if all(self.measured.get(case.name, {"": []}).values())]
 
     def told_commits(self, cases):

@@ -1,0 +1,61 @@
+"""What the benchmark's page makes of measured numbers."""
+
+from bench.case import Bar, Case, Measure
+from bench.contests import BROKERS, CONNECTORS, contest_of
+from bench.report import Row
+from bench.results import Results
+from bench.stage import thirds
+
+
+def row(bar, own, peer=None):
+    measured = {"ours": [{bar.number: each} for each in own]}
+    if peer is not None:
+        measured["theirs"] = [{bar.number: each} for each in peer]
+    return Row(Case("case", "group", None, (bar,)), bar, measured)
+
+
+def test_a_ratio_is_of_medians():
+    found = row(Bar("rows/s", at_least=1.5), [100, 300, 900], [100, 200, 300])
+    assert found.met
+    assert found.line() == (
+        "| case | rows/s | 300 (100 to 900) | 200 (100 to 300) | 1.50 | ≥ 1.5 | met |"
+    )
+    missed = row(Bar("ms", at_most=0.5), [100], [100])
+    assert not missed.met
+    assert missed.verdict() == "**missed by 100%**"
+
+
+def test_a_bar_may_be_on_the_difference():
+    bar = Bar("s", at_most=2, of=Measure.DIFFERENCE)
+    assert row(bar, [5.5], [4]).met
+    assert row(bar, [5.5], [4]).compared() == "+1.50"
+    assert not row(bar, [6.5], [4]).met
+    assert not row(bar, [3], [4]).is_plotted
+
+
+def test_a_number_may_have_no_peer_or_no_bar():
+    alone = row(Bar("times", at_most=1.1, of=Measure.OWN), [1.05])
+    assert alone.met
+    assert alone.line() == "| case | times | 1.05 (1.05 to 1.05) |  | 1.05 | ≤ 1.1 | met |"
+    told = row(Bar("MB"), [120])
+    assert not told.counts
+    assert told.line() == "| case | MB | 120 (120 to 120) |  |  |  |  |"
+
+
+def test_a_case_that_is_alone_is_measured_on_one_side(tmp_path):
+    case = Case("case", "spark", None, (), is_alone=True)
+    results = Results(tmp_path / "bench.json")
+    results.begin(case, CONNECTORS.names[:1], "commit")
+
+    class Peer:
+        name = CONNECTORS.names[1]
+
+    assert not results.wants(case, Peer)
+    assert results.of([case]) == []
+    assert contest_of(case) is CONNECTORS
+    assert contest_of(Case("case", "latency", None, ())) is BROKERS
+
+
+def test_memory_is_compared_by_thirds():
+    assert thirds([1, 2, 3, 50, 60, 70, 7, 8, 9]) == (2, 8)
+    assert thirds([5]) == (5, 5)
