@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from strom.spark.clock import Patience
 from strom.spark.failure import UnreachableError
-from strom.spark.link import Address, drop_link, link_to
+from strom.spark.link import Address, Link, drop_link, link_to
 from strom.spark.options import Connection
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -56,14 +56,14 @@ COORDINATORS_MAX = 1000
 _coordinators: dict[tuple[Connection, Role, str], Address] = {}
 
 
-def ask_any(connection: Connection, request: Any, read: Callable[[Any], Read]) -> Read:  # noqa: ANN401 - kio's
-    """Ask whichever broker answers; `read` may refuse the answer with a KafkaError."""
+def ask_any(connection: Connection, ask: Callable[[Link], Read]) -> Read:
+    """Ask whichever broker answers; `ask` may refuse the answer with a KafkaError."""
 
     def attempt() -> Read:
         reasons = []
         for address in connection.bootstrap:
             try:
-                return read(_ask(address, connection, request))
+                return _ask(address, connection, ask)
             except UnreachableError as error:
                 reasons.append(str(error))
         raise UnreachableError("; ".join(reasons))
@@ -84,7 +84,7 @@ class Coordinator:
 
         def attempt() -> Read:
             try:
-                return read(_ask(self._address(), self._connection, request))
+                return _ask(self._address(), self._connection, lambda link: read(link.ask(request)))
             except (UnreachableError, KafkaError):
                 _coordinators.pop((self._connection, self._role, self._key), None)
                 raise
@@ -97,7 +97,7 @@ class Coordinator:
             request = find_coordinator.FindCoordinatorRequest(
                 key_type=primitive.i8(self._role), coordinator_keys=(self._key,)
             )
-            known = ask_any(self._connection, request, _read_coordinator)
+            known = ask_any(self._connection, lambda link: _read_coordinator(link.ask(request)))
             if len(_coordinators) >= COORDINATORS_MAX:
                 _coordinators.clear()
             _coordinators[self._connection, self._role, self._key] = known
@@ -116,9 +116,9 @@ def refuse(code: int, message: str | None = None) -> None:
         raise KafkaError(ErrorCode(int(code)), message)
 
 
-def _ask(address: Address, connection: Connection, request: Any) -> Any:  # noqa: ANN401 - kio's
+def _ask(address: Address, connection: Connection, ask: Callable[[Link], Read]) -> Read:
     try:
-        return link_to(address, connection).ask(request)
+        return ask(link_to(address, connection))
     except UnreachableError:
         drop_link(address, connection)
         raise

@@ -7,25 +7,16 @@ until the connection's patience is at an end.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from strom.spark.clock import Patience
 from strom.spark.failure import UnreachableError
-from strom.spark.link import Address, drop_link, link_to
+from strom.spark.link import Address, Link, drop_link, link_to
 from strom.spark.options import Connection
 from strom.spark.places import Place, name_places
+from strom.wire import list_offsets_call, metadata_call
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
-
-if TYPE_CHECKING:
-    from kio.schema.list_offsets.v7 import request as list_offsets
-    from kio.schema.metadata.v12 import request as metadata
-    from kio.static import primitive
-else:
-    metadata = lazy("kio.schema.metadata.v12.request")
-    list_offsets = lazy("kio.schema.list_offsets.v7.request")
-    primitive = lazy("kio.static.primitive")
 
 MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 #: What another attempt, perhaps at another broker, may cure.
@@ -69,17 +60,14 @@ class Cluster:
 
     def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
         """Return the topics with these names, those that there are; None: all topics."""
-        wanted = None
-        if names is not None:
-            wanted = tuple(
-                metadata.MetadataRequestTopic(topic_id=None, name=name) for name in names
+        body = metadata_call.write_request(None if names is None else list(names))
+
+        def ask(link: Link) -> metadata_call.Answer:
+            return link.exchange(
+                metadata_call.KEY, metadata_call.VERSION, body, metadata_call.read_answer
             )
-        request = metadata.MetadataRequest(
-            topics=wanted,
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
-        )
-        return self._until_it_works(lambda: _read_topics(self._ask_any(request)))
+
+        return self._until_it_works(lambda: _read_topics(self._ask_any(ask)))
 
     def offsets(self, times: Mapping[Place, int], topics: Mapping[str, Topic]) -> dict[Place, int]:
         """Return the offset at each time (-1: the end, -2: the beginning); -1 if none is there.
@@ -111,13 +99,19 @@ class Cluster:
             by_leader[leader][name, number] = time
         found: dict[Place, int] = {}
         for leader, wanted in by_leader.items():
-            request = _offsets_request(wanted, self.connection.read_committed)
-            for topic in self._ask(leader, request).topics:
-                for each in topic.partitions:
-                    place = str(topic.name), int(each.partition_index)
-                    _raise_if_failed(each.error_code, name_places({place}))
-                    found[place] = int(each.offset)
+            for each in self._ask(leader, self._asking_offsets(wanted)):
+                place = each.topic, each.partition
+                _raise_if_failed(each.error, name_places({place}))
+                found[place] = each.offset
         return found
+
+    def _asking_offsets(
+        self, times: Mapping[Place, int]
+    ) -> Callable[[Link], list[list_offsets_call.FoundOffset]]:
+        body = list_offsets_call.write_request(times, self.connection.read_committed)
+        return lambda link: link.exchange(
+            list_offsets_call.KEY, list_offsets_call.VERSION, body, list_offsets_call.read_answer
+        )
 
     def _until_it_works(self, attempt: Callable[[], Found]) -> Found:
         patience = Patience(self.connection.patience_ms, self.connection.retry_backoff_ms)
@@ -131,12 +125,12 @@ class Cluster:
                     raise
                 patience.wait(error)
 
-    def _ask_any(self, request: Any) -> Any:  # noqa: ANN401 - any of kio's
+    def _ask_any(self, ask: Callable[[Link], Found]) -> Found:
         """Ask the first broker that answers."""
         reasons = []
         for address in list(self._addresses):
             try:
-                answer = self._ask(address, request)
+                answer = self._ask(address, ask)
             except UnreachableError as error:
                 reasons.append(str(error))
                 self._addresses.remove(address)
@@ -145,47 +139,25 @@ class Cluster:
                 return answer
         raise UnreachableError("; ".join(reasons))
 
-    def _ask(self, address: Address, request: Any) -> Any:  # noqa: ANN401 - any of kio's
+    def _ask(self, address: Address, ask: Callable[[Link], Found]) -> Found:
         try:
-            return link_to(address, self.connection).ask(request)
+            return ask(link_to(address, self.connection))
         except UnreachableError:
             drop_link(address, self.connection)
             raise
 
 
-def _read_topics(answer: Any) -> dict[str, Topic]:  # noqa: ANN401 - kio's
-    brokers = {each.node_id: (str(each.host), int(each.port)) for each in answer.brokers}
+def _read_topics(answer: metadata_call.Answer) -> dict[str, Topic]:
     topics = {}
     for each in answer.topics:
-        if each.error_code in MISSING:
+        if each.error in MISSING:
             continue
-        _raise_if_failed(each.error_code, str(each.name))
-        leaders = {
-            int(part.partition_index): brokers.get(part.leader_id) for part in each.partitions
-        }
-        assert each.topic_id is not None
-        topics[str(each.name)] = Topic(each.topic_id, bool(each.is_internal), leaders)
+        _raise_if_failed(each.error, each.name)
+        leaders = {number: answer.brokers.get(node) for number, node in each.leaders.items()}
+        topics[each.name] = Topic(each.id, each.is_internal, leaders)
     return topics
 
 
-def _raise_if_failed(code: int, what: str) -> None:
+def _raise_if_failed(code: ErrorCode, what: str) -> None:
     if code:
-        raise KafkaError(ErrorCode(int(code)), what)
-
-
-def _offsets_request(times: Mapping[Place, int], read_committed: bool) -> object:
-    by_topic: dict[str, list[Any]] = defaultdict(list)
-    for (topic, partition), time in times.items():
-        by_topic[topic].append(
-            list_offsets.ListOffsetsPartition(
-                partition_index=primitive.i32(partition), timestamp=primitive.i64(time)
-            )
-        )
-    return list_offsets.ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=primitive.i8(int(read_committed)),
-        topics=tuple(
-            list_offsets.ListOffsetsTopic(name=topic, partitions=tuple(partitions))
-            for topic, partitions in by_topic.items()
-        ),
-    )
+        raise KafkaError(code, what)

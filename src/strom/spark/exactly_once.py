@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from strom.spark.asking import Coordinator, Role, ask_any, refuse
 from strom.spark.cluster import Cluster
 from strom.spark.failure import UnreachableError
+from strom.spark.link import Link
 from strom.spark.options import Connection
 from strom.spark.places import Place
 from strom.spark.producing import ADVICE, Identity, Producer, WriteError
 from strom.spark.write_options import WriteOptions
+from strom.wire import init_producer_call
 from strom.wire.errors import KafkaError
 from strom.wire.lazy import lazy
 
@@ -72,10 +74,18 @@ class TaskOfBatch(NamedTuple):
 
 def new_identity(connection: Connection) -> Identity:
     """Return a producer that nobody has been before, for rows outside of transactions."""
-    request = init_producer_id.InitProducerIdRequest(
-        transactional_id=None, transaction_timeout=_milliseconds(0)
-    )
-    return ask_any(connection, request, lambda answer: _read_identity(answer, None))
+
+    def ask(link: Link) -> Identity:
+        found = link.exchange(
+            init_producer_call.KEY,
+            init_producer_call.VERSION,
+            init_producer_call.REQUEST,
+            init_producer_call.read_answer,
+        )
+        refuse(found.error)
+        return Identity(found.id, found.epoch)
+
+    return ask_any(connection, ask)
 
 
 class TaskTransaction:
@@ -136,7 +146,11 @@ class TaskTransaction:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self._name, transaction_timeout=_milliseconds(timeout_ms)
         )
-        return self._ask_transactions(request, lambda answer: _read_identity(answer, self._name))
+        return self._ask_transactions(request, self._read_identity)
+
+    def _read_identity(self, answer: Any) -> Identity:  # noqa: ANN401 - kio's
+        refuse(answer.error_code)
+        return Identity(int(answer.producer_id), int(answer.producer_epoch), self._name)
 
     def _add(self, places: Set[Place]) -> None:
         by_topic: dict[str, list[Any]] = defaultdict(list)
@@ -194,11 +208,6 @@ class TaskTransaction:
 
 def _milliseconds(number: int) -> timedelta:
     return timedelta(milliseconds=number)
-
-
-def _read_identity(answer: Any, name: str | None) -> Identity:  # noqa: ANN401 - kio's
-    refuse(answer.error_code)
-    return Identity(int(answer.producer_id), int(answer.producer_epoch), name)
 
 
 def _read_code(answer: Any) -> None:  # noqa: ANN401 - kio's

@@ -7,18 +7,19 @@ which an answer is still under way is of no use to the next task: who leaves ear
 import itertools
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 
 from strom.spark.failure import UnreachableError
 from strom.spark.options import Connection
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import import_schema
-from strom.wire.primitives import MalformedFrame, skip_tags
+from strom.wire.primitives import Buffer, MalformedFrame, skip_tags
 
 Address = tuple[str, int]
+Read = TypeVar("Read")
 
 API_VERSIONS_KEY = 18
 #: As many connections as a worker keeps; a cluster may have more brokers.
@@ -58,15 +59,17 @@ class Link:
             if size > 0:
                 self._socket.setsockopt(socket.SOL_SOCKET, option, size)
 
-    def send(self, key: int, version: int, body: bytes, *, flexible: bool = True) -> None:
-        """Send a request; `receive` has its answer when those before it were received."""
+    def send(self, key: int, version: int, *body: Buffer, flexible: bool = True) -> None:
+        """Send a request, which may be in parts; `receive` has its answer when it is its turn."""
         self._check_version(key, version)
         number = next(self._numbers)
         head = _HEADER.pack(key, version, number, len(self._client_id)) + self._client_id
         if flexible:
             head += b"\0"
+        size = len(head) + sum(map(len, body))
         with self._told():
-            self._socket.sendall(_SIZE.pack(len(head) + len(body)) + head + body)
+            parts = [memoryview(_SIZE.pack(size) + head), *(memoryview(part) for part in body)]
+            self._send_all(parts)
         self._awaited.append(number)
 
     def receive(self, *, flexible: bool = True) -> memoryview:
@@ -98,6 +101,15 @@ class Link:
         with self._told():
             return guarded_reader(response)(bytes(body))
 
+    def exchange(
+        self, key: int, version: int, body: bytes, read: Callable[[memoryview], Read]
+    ) -> Read:
+        """Send a request that was written by hand; return what `read` makes of its answer."""
+        self.send(key, version, body)
+        answer = self.receive()
+        with self._told():
+            return read(answer)
+
     def close(self) -> None:
         """End the connection."""
         self._socket.close()
@@ -113,6 +125,15 @@ class Link:
                 raise
             reason = "no answer in time" if isinstance(error, TimeoutError) else error
             raise UnreachableError(f"broker {host}:{port}: {reason}") from None
+
+    def _send_all(self, parts: list[memoryview]) -> None:
+        """Send the parts as they are: to join them would copy a batch."""
+        while parts:
+            sent = self._socket.sendmsg(parts)
+            while parts and sent >= len(parts[0]):
+                sent -= len(parts.pop(0))
+            if parts:
+                parts[0] = parts[0][sent:]
 
     def _read(self, size: int) -> memoryview:
         if len(self._buffer) < size:
