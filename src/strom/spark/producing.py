@@ -20,6 +20,7 @@ from strom.records.batch import (
     HEADER_SIZE,
     MAGIC,
     TRANSACTIONAL_FLAG,
+    Buffer,
     Header,
     read_header,
     write_header,
@@ -191,7 +192,7 @@ class Producer:
             return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
         request = write_request(batch, name, connection.request_timeout_ms)
         try:
-            link_to(leader, connection).send(PRODUCE_KEY, PRODUCE_VERSION, request)
+            link_to(leader, connection).send(PRODUCE_KEY, PRODUCE_VERSION, *request)
         except UnreachableError as error:
             drop_link(leader, connection)
             return error
@@ -299,10 +300,12 @@ def halves(batch: Batch, delivery: Delivery) -> Iterable[Batch]:
         yield Batch(batch.place, seal(own, payload), len(part))
 
 
-def write_request(batch: Batch, transactional_id: str | None, timeout_ms: int) -> bytes:
-    """Return a Produce request with one batch."""
+def write_request(
+    batch: Batch, transactional_id: str | None, timeout_ms: int
+) -> tuple[bytes, Buffer, bytes]:
+    """Return a Produce request with one batch: what is before it, the batch, and what is behind."""
     topic, partition = batch.place
-    return b"".join(
+    before = b"".join(
         (
             nullable_text(transactional_id, True),
             _ACKS_TIMEOUT.pack(ACKS_ALL, timeout_ms),
@@ -311,11 +314,10 @@ def write_request(batch: Batch, transactional_id: str | None, timeout_ms: int) -
             count_of(1, True),
             _INDEX.pack(partition),
             varint(len(batch.data) + 1),
-            batch.data,
-            # No tagged fields of the partition, the topic or the request.
-            b"\0\0\0",
         )
     )
+    # Behind it: no tagged fields of the partition, the topic or the request.
+    return before, batch.data, b"\0\0\0"
 
 
 def read_response(answer: memoryview) -> tuple[ErrorCode, str | None]:
