@@ -129,11 +129,13 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         Spark's own call for it comes with the next micro-batch, on a quiet topic never.
         """
         before = Progress.read(start)
-        self._commits.commit(before, is_last=self._stops)
+        self._commits.commit(before, is_last=False)
         if not (self._stops and self._seen):
             topics = self._planner.topics()
             self._seen = topics, self._planner.latest(topics, before.offsets)
         topics, end = self._seen
+        if self._stops and before.offsets == end:
+            self._commits.commit(before, is_last=True)
         ids = _ids(topics)
         if not isinstance(limit, ReadAllAvailable):
             fresh = fresh_places(before, end.keys(), ids)
