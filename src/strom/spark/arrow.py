@@ -5,7 +5,6 @@ timestamp timestamp, timestampType int [, headers array<struct<key string, value
 """
 
 import pyarrow as pa
-import pyarrow.compute
 
 from strom.records.columns import HeaderColumns, Taken, Texts
 from strom.spark.places import Place
@@ -57,6 +56,9 @@ def _numbers(data: object, count: int, kind: pa.DataType) -> pa.Array:
 
 def _headers(headers: HeaderColumns, count: int) -> pa.Array:
     """Return the headers as lists; a record that has none has no list, as in Spark's connector."""
+    # Loaded here: few read headers, and every worker would wait for it.
+    import pyarrow.compute as pc
+
     ends = pa.Array.from_buffers(pa.int32(), count + 1, [None, pa.py_buffer(headers.ends)])
     total = ends[count].as_py()
     pairs = pa.StructArray.from_arrays(
@@ -64,8 +66,8 @@ def _headers(headers: HeaderColumns, count: int) -> pa.Array:
         fields=list(_HEADER),
     )
     lists = pa.ListArray.from_arrays(ends, pairs, type=_HEADERS)
-    empty = pa.compute.equal(pa.compute.list_value_length(lists), 0)
-    return pa.compute.if_else(empty, pa.scalar(None, _HEADERS), lists)
+    empty = pc.equal(pc.list_value_length(lists), 0)
+    return pc.if_else(empty, pa.scalar(None, _HEADERS), lists)
 
 
 def _names(names: Texts, count: int) -> pa.Array:

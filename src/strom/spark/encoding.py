@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -122,6 +121,9 @@ class RowEncoder:
         if self._topic is not None:
             self._add(self._topic, columns, batch.num_rows)
             return
+        # Loaded here: most rows go to one topic, and every worker would wait for it.
+        import pyarrow.compute as pc
+
         topics = columns["topic"]
         if topics.null_count:
             raise UnfitRowError(

@@ -2,9 +2,13 @@
 
 Options, columns and their meaning are those of Spark's own Kafka connector, so that a job changes
 one word.
+
+Spark starts several Python processes for a query, and most of them only ask for the name and the
+columns. So what else there is to load is loaded where it is wanted.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -16,26 +20,16 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from strom.spark.failure import OptionError
-from strom.spark.option_names import CONSUMER_SETTINGS, KAFKA, SOURCE_OPTIONS, WITHOUT_EFFECT
-from strom.spark.options import ReadOptions
-from strom.spark.write_options import PRODUCER_SETTINGS, SINK_OPTIONS, WriteOptions
-from strom.spark.write_options import WITHOUT_EFFECT as WITHOUT_EFFECT_ON_WRITES
+
+if TYPE_CHECKING:
+    from strom.spark.options import ReadOptions
+    from strom.spark.write_options import WriteOptions
 
 COLUMNS = (
     "key binary, value binary, topic string, partition int, offset bigint, "
     "timestamp timestamp, timestampType int"
 )
 HEADERS = "headers array<struct<key: string, value: binary>>"
-
-_READING = frozenset(each.lower() for each in SOURCE_OPTIONS) | {
-    f"{KAFKA}{each}" for each in (*CONSUMER_SETTINGS, *WITHOUT_EFFECT)
-}
-_WRITING = frozenset(each.lower() for each in SINK_OPTIONS) | {
-    f"{KAFKA}{each}" for each in (*PRODUCER_SETTINGS, *WITHOUT_EFFECT_ON_WRITES)
-}
-#: A view has the options of reading and of writing; each side leaves alone what is the other's.
-READING_ONLY = _READING - _WRITING
-WRITING_ONLY = _WRITING - _READING
 
 
 class StromSource(DataSource):
@@ -56,13 +50,13 @@ class StromSource(DataSource):
         """Return the reader of a batch."""
         from strom.spark.reader import BatchReader
 
-        return BatchReader(ReadOptions.parse(self.options, streaming=False, others=WRITING_ONLY))
+        return BatchReader(self._read_options(streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a stream."""
         from strom.spark.reader import StreamReader
 
-        return StreamReader(ReadOptions.parse(self.options, streaming=True, others=WRITING_ONLY))
+        return StreamReader(self._read_options(streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""
@@ -70,15 +64,25 @@ class StromSource(DataSource):
 
         if overwrite:
             raise OptionError("Rows are added to a topic and overwrite nothing: mode('append').")
-        options = WriteOptions.parse(self.options, streaming=False, others=READING_ONLY)
-        return BatchWriter(options, schema)
+        return BatchWriter(self._write_options(streaming=False), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """Return the writer of a stream."""
         from strom.spark.writer import StreamWriter
 
-        options = WriteOptions.parse(self.options, streaming=True, others=READING_ONLY)
-        return StreamWriter(options, schema)
+        return StreamWriter(self._write_options(streaming=True), schema)
+
+    def _read_options(self, *, streaming: bool) -> "ReadOptions":
+        from strom.spark.directions import WRITING_ONLY
+        from strom.spark.options import ReadOptions
+
+        return ReadOptions.parse(self.options, streaming=streaming, others=WRITING_ONLY)
+
+    def _write_options(self, *, streaming: bool) -> "WriteOptions":
+        from strom.spark.directions import READING_ONLY
+        from strom.spark.write_options import WriteOptions
+
+        return WriteOptions.parse(self.options, streaming=streaming, others=READING_ONLY)
 
 
 def _lower(options: Mapping[str, str]) -> dict[str, str]:
