@@ -72,19 +72,20 @@ def test_limits_hold_after_the_first_batch(node, name):
     assert len(headers(got["records"])) == 4
 
 
-def test_the_limit_of_a_request_goes_round_its_partitions(node, name):
+def test_the_limit_of_a_request_goes_round_the_partitions_of_a_session(node, name):
     topic_id = node.topic(name, 3)
     for index in range(3):
-        fill(node, name, 5, index=index)
-    size = len(batch([b"x" * 1000]))
-    answer = node.ask([(topic_id, n, (0, 2 * size)) for n in range(3)], max_bytes=5 * size)
-    counts = {each["partition_index"]: len(headers(each["records"])) for each in partitions(answer)}
-    assert sum(counts.values()) <= 5
-    # A partition that got nothing because the limit was reached comes next time.
-    hungry = [n for n in range(3) if not counts.get(n)]
-    order = hungry + [n for n in range(3) if n not in hungry]
-    answer = node.ask([(topic_id, n, (0, 2 * size)) for n in order], max_bytes=5 * size)
-    assert headers(partitions(answer)[0]["records"])
+        fill(node, name, 1, index=index)
+    limit = {"max_bytes": len(batch([b"x" * 1000]))}
+    wanted = [(topic_id, n, 0) for n in range(3)]
+    session = node.ask(wanted, session_id=0, session_epoch=FULL, **limit)["session_id"]
+    # Nobody reads on, so whoever is first has something each time; yet all have their turn.
+    turns = [
+        [each["partition_index"] for each in partitions(answer) if each["records"]]
+        for epoch in range(1, 7)
+        for answer in (node.ask([], session_id=session, session_epoch=epoch, **limit),)
+    ]
+    assert sorted(turns[:3]) == sorted(turns[3:]) == [[0], [1], [2]]
 
 
 def test_a_fetch_from_the_middle_of_a_batch_gets_it_whole(node, name):
