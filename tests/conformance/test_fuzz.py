@@ -3,14 +3,17 @@
 A fixed count from a fixed seed here; `make soak` goes on with seeds of its own.
 """
 
+import dataclasses
 import os
 import random
 import time
+import typing
+from uuid import UUID
 
 import pytest
 
 from tests.conformance.batches import batch
-from tests.conformance.raw import Raw
+from tests.conformance.raw import Raw, bare, hints, schema
 from tests.conformance.test_versions import SERVED, Asked
 
 SEED = int(os.environ.get("STROM_FUZZ_SEED", "4711"))
@@ -19,6 +22,28 @@ SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
 CHECK_EVERY = 50
 #: Left out: they change the broker itself, and a lucky flip would end the run for all others.
 HARMLESS = sorted(set(SERVED) - {"unregister_broker", "update_features", "alter_replica_log_dirs"})
+#: Of groups and of transactions, with the newest version of each.
+COORDINATED = {
+    "offset_commit": 10,
+    "offset_fetch": 10,
+    "join_group": 9,
+    "heartbeat": 4,
+    "leave_group": 5,
+    "sync_group": 5,
+    "describe_groups": 6,
+    "list_groups": 5,
+    "delete_groups": 2,
+    "offset_delete": 0,
+    "consumer_group_heartbeat": 1,
+    "consumer_group_describe": 1,
+    "add_partitions_to_txn": 5,
+    "add_offsets_to_txn": 4,
+    "end_txn": 5,
+    "write_txn_markers": 2,
+    "txn_offset_commit": 5,
+    "describe_transactions": 0,
+    "list_transactions": 2,
+}
 
 
 def flip(dice, frame):
@@ -59,13 +84,34 @@ def noise(dice, frame):
 DAMAGES = (flip, flip, flip, cut, shorten, lie, splice, splice, noise)
 
 
-def damaged(dice, raw, topic):
-    """A request with something wrong in it."""
-    api = dice.choice(HARMLESS)
+def some(hint, text):
+    """A value of a field that has something in it, as it is given for a request."""
+    kind = bare(hint)
+    if typing.get_origin(kind) is tuple:
+        return [some(typing.get_args(kind)[0], text)]
+    if dataclasses.is_dataclass(kind):
+        return {each.name: some(hints(kind)[each.name], text) for each in dataclasses.fields(kind)}
+    if issubclass(kind, UUID):
+        return UUID(int=1)
+    if issubclass(kind, str | bytes):
+        return text if issubclass(kind, str) else text.encode()
+    return 1
+
+
+def whole(dice, topic):
+    """Any API and version, and a request of it that has nothing wrong in it."""
+    api = dice.choice([*HARMLESS, *COORDINATED])
+    if api in COORDINATED:
+        version = COORDINATED[api]
+        return api, version, some(schema(api, version, "request"), topic)
     version = dice.choice(SERVED[api][1])
     requests = getattr(Asked(topic, None, version), api)()
-    values = requests[0] if isinstance(requests, list) else requests
-    frame = bytearray(raw.encode(api, version, values))
+    return api, version, requests[0] if isinstance(requests, list) else requests
+
+
+def damaged(dice, raw, topic):
+    """A request with something wrong in it."""
+    frame = bytearray(raw.encode(*whole(dice, topic)))
     dice.choice(DAMAGES)(dice, frame)
     return bytes(frame)
 
@@ -82,25 +128,38 @@ def send_one(dice, bootstrap, topic):
 
 
 def check_health(raw, topic, story):
-    """The broker appends and reads, and what it says of the log is right."""
-    data = {"index": 1, "records": batch([b"alive"])}
-    topics = [{"name": topic, "partition_data": [data]}]
+    """The broker appends, reads that back, and what it says of the log is right."""
+    sent = batch([b"alive", story.encode()])
+    topics = [{"name": topic, "partition_data": [{"index": 1, "records": sent}]}]
     answer = raw.ask("produce", 9, {"acks": -1, "timeout": 5000, "topic_data": topics})
-    (partition,) = answer["responses"][0]["partition_responses"]
-    assert partition["error_code"] == "none", story
+    (appended,) = answer["responses"][0]["partition_responses"]
+    assert appended["error_code"] == "none", story
+    offset = appended["base_offset"]
+    place = {"partition": 1, "fetch_offset": offset, "current_leader_epoch": -1}
+    topics = [{"topic": topic, "partitions": [place | {"partition_max_bytes": 1 << 20}]}]
+    asked = {"replica_id": -1, "max_wait": 0, "max_bytes": 1 << 20, "topics": topics}
+    (found,) = raw.ask("fetch", 12, asked)["responses"][0]["partitions"]
+    assert (found["error_code"], found["high_watermark"]) == ("none", offset + 2), story
+    assert found["log_start_offset"] <= offset, story
+    # Offset and leader epoch are the broker's; all behind them is the sender's.
+    assert found["records"][:8] == offset.to_bytes(8, "big"), story
+    assert found["records"][16:] == sent[16:], story
 
 
 @pytest.mark.soak
 @pytest.mark.slow
-def test_damaged_frames_disturb_nobody(strom, make_topic):
-    topic = make_topic(partitions=2)
+def test_damaged_frames_disturb_nobody(broker_process):
+    process = broker_process()
+    topic = "fuzz"
     seed = time.time_ns() if SOAK_SECONDS else SEED
     dice = random.Random(seed)
     end = time.monotonic() + SOAK_SECONDS
     sent = 0
-    with Raw(strom.bootstrap) as healthy:
+    with Raw(process.bootstrap) as healthy:
+        new = {"name": topic, "num_partitions": 2, "replication_factor": 1}
+        healthy.ask("create_topics", 7, {"topics": [new], "timeout": 60_000})
         while sent < FRAMES or time.monotonic() < end:
-            send_one(dice, strom.bootstrap, topic)
+            send_one(dice, process.bootstrap, topic)
             sent += 1
             if sent % CHECK_EVERY == 0:
                 check_health(healthy, topic, f"seed {seed}, after {sent} frames")
