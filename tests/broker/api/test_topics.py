@@ -6,8 +6,11 @@ Rows: TOP-01, TOP-05, TOP-08, TOP-12.
 
 import pytest
 
-from strom.broker.api import create_partitions, create_topics, delete_topics
+from strom.broker.api import create_partitions, create_topics, delete_topics, metadata
+from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create
+from tests.conformance.batches import batch
+from tests.conformance.raw import Raw
 
 
 def wanted(name, **given):
@@ -106,3 +109,23 @@ def test_a_cursor_behind_the_last_partition_finds_none(raw, topic):
     page = describe(raw, topic, cursor={"topic_name": topic, "partition_index": 7})
     assert page["topics"][0]["partitions"] == []
     assert page["next_cursor"] is None
+
+
+def test_a_topic_made_by_asking_for_it_has_all_its_partitions_at_once(tmp_path):
+    """Whoever sees fewer sends its keys elsewhere than everybody after it."""
+    with (
+        LocalBroker({"num.partitions": "3"}, directory=tmp_path) as broker,
+        Raw(broker.bootstrap) as raw,
+    ):
+        for version in metadata.VERSIONS:
+            name = f"asked-{version}"
+            asked = {"topics": [{"name": name}], "allow_auto_topic_creation": True}
+            (made,) = raw.ask("metadata", version, asked)["topics"]
+            assert made["error_code"] == "none"
+            led = {each["partition_index"]: each["leader_id"] for each in made["partitions"]}
+            assert led == {0: 1, 1: 1, 2: 1}
+            data = [{"index": index, "records": batch([b"first"])} for index in range(3)]
+            topics = [{"name": name, "partition_data": data}]
+            sent = raw.ask("produce", 9, {"acks": -1, "timeout": 5000, "topic_data": topics})
+            answers = sent["responses"][0]["partition_responses"]
+            assert [each["error_code"] for each in answers] == ["none"] * 3
