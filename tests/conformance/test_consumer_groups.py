@@ -2,14 +2,16 @@
 
 Each case is played to Strom and to Apache Kafka (`answers/consumer_groups.json` has its answers).
 Most groups use the range assignor: what the uniform one gives to whom is everybody's own affair.
-Rows: GRP-01, GRP-03, GRP-05, GRP-11, GRP-12, GRP-16.
+Rows: GRP-01, GRP-03, GRP-05, GRP-11, GRP-12, GRP-16, TXN-07.
 """
 
 import pytest
 
 from tests import nodes
 from tests.conformance.consumers import OFFSETS_PARTITIONS, ClassicMember, Consumers, told
+from tests.conformance.grouping import settled
 from tests.conformance.raw import Raw
+from tests.conformance.transacting import COMMIT, Tx
 from tests.conformance.transcript import check, is_peer, play
 
 #: Groups are assigned to at once, are soon full, and may have sessions that one can wait for.
@@ -354,6 +356,85 @@ def commits_carry_the_epoch(talk):
     b.commit("-t", 1, 9, epoch=-1, member_id="")
 
 
+def a_static_one_and_another(talk):
+    """Two members at epoch 3: the first has had partition 0 since epoch 2, and gave 1 away."""
+    talk.create("-t", 2)
+    a, b = talk.consumer("a", "-t", instance="one"), talk.consumer("b", "-t")
+    a.join()
+    b.join()
+    a.beat()
+    a.beat(owned={"-t": [0]})
+    b.beat()
+    return a, b
+
+
+def transactions_carry_the_epoch(talk):
+    """TXN-07; KIP-447."""
+    a, b = a_static_one_and_another(talk)
+    tx = Tx(talk)
+    tx.begin()
+    own = {"suffix": "-t", "group_id": talk.group, "member_id": a.id, "group_instance_id": "one"}
+    for version in (3, 4, 5):
+        if version == 3:
+            tx.add_offsets(suffix="")
+        # Of what it has had since epoch 2, in time, late and too late; of what it has given away.
+        for partition, epoch in ((0, 3), (0, 2), (0, 1), (0, 4), (1, 3), (1, 2)):
+            tx.commit_offset(version, version, partition, generation_id=epoch, **own)
+    others = own | {"member_id": b.id, "group_instance_id": None}
+    tx.commit_offset(7, 5, 1, generation_id=b.epoch, **others)
+    tx.commit_offset(7, 5, 1, generation_id=2, **others)
+    tx.commit_offset(8, 5, generation_id=a.epoch, **own | {"member_id": "z"})
+    tx.commit_offset(8, 5, generation_id=a.epoch, **own | {"group_instance_id": "two"})
+    tx.commit_offset(8, 5, generation_id=-1, **own)
+    tx.commit_offset(8, 5, generation_id=-1, **own | {"member_id": ""})
+    tx.commit_offset(9, 2, suffix="-t", group_id=talk.group)
+    a.go_away()
+    tx.commit_offset(8, 5, generation_id=a.epoch, **own)
+    tx.commit_offset(8, 5, generation_id=-2, **own)
+    again = talk.consumer("c", "-t", instance="one")
+    again.join()
+    tx.commit_offset(8, 5, generation_id=2, **own)
+    tx.commit_offset(5, 5, generation_id=again.epoch, **own | {"member_id": again.id})
+    tx.end(COMMIT)
+    tx.described()
+    b.committed("-t", 0, 1)
+
+
+def transactions_carry_the_generation(talk):
+    """TXN-07; KIP-447."""
+    talk.create("-t", 2)
+    a, b = talk.member("a", instance="one"), talk.member("b")
+    settled(talk, a, b)
+    tx = Tx(talk)
+    tx.begin()
+    own = {"suffix": "-t", "group_id": talk.group, "member_id": a.id, "group_instance_id": "one"}
+    for version in (3, 4, 5):
+        if version == 3:
+            tx.add_offsets(suffix="")
+        for generation in (a.generation, a.generation - 1, a.generation + 1, -1):
+            tx.commit_offset(version, version, generation_id=generation, **own)
+    tx.commit_offset(8, generation_id=a.generation, **own | {"member_id": "z"})
+    tx.commit_offset(8, generation_id=a.generation, **own | {"group_instance_id": "two"})
+    tx.commit_offset(8, generation_id=a.generation, **own | {"member_id": b.id})
+    tx.commit_offset(9, 2, suffix="-t", group_id=talk.group)
+    # While it rebalances, what was read before is still taken.
+    c = talk.member("c")
+    c.enter()
+    talk.until(b.ask_beat, "rebalance_in_progress")
+    tx.commit_offset(10, generation_id=a.generation, **own)
+    # Who comes back under the name of a static member fences who had it.
+    again = talk.member("d", instance="one")
+    again.send_join()
+    b.send_join()
+    for each in (again, b, c):
+        each.joined()
+    tx.commit_offset(11, generation_id=again.generation, **own)
+    tx.commit_offset(12, generation_id=again.generation, **own | {"member_id": again.id})
+    tx.end(COMMIT)
+    tx.described()
+    talk.ask("offset_fetch", 9, {"groups": [{"group_id": talk.group, "topics": None}]})
+
+
 def tools_see_both_kinds(talk):
     talk.create("-t")
     a = talk.consumer("a", "-t")
@@ -478,6 +559,8 @@ CASES = (
     who_does_not_give_up_in_time_is_out,
     settings_of_a_group_are_checked,
     commits_carry_the_epoch,
+    transactions_carry_the_epoch,
+    transactions_carry_the_generation,
     tools_see_both_kinds,
     a_classic_group_is_upgraded,
     classic_members_in_a_consumer_group,

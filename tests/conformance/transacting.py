@@ -65,7 +65,7 @@ class Tx:
     def until(self, api, version, values, only=None):
         """Ask until nothing that was under way is in the way; note that answer."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while "concurrent_transactions" in str(answer := self.talk.raw.ask(api, version, values)):
+        while is_early(answer := self.talk.raw.ask(api, version, values)):
             assert time.monotonic() < deadline, f"{api} has to wait for good"
         noted = only(answer) if only else answer
         self.talk.lines.append({f"{api} v{version}": self.talk.steady(noted)})
@@ -179,6 +179,12 @@ class Tx:
         """Note whom the partition remembers."""
         topic = {"name": self.talk.topic(suffix), "partition_indexes": [partition]}
         return self.talk.ask("describe_producers", 0, {"topics": [topic]})
+
+
+def is_early(answer):
+    """Whether to ask again: an end is under way, or a log is still being read."""
+    told = str(answer)
+    return "concurrent_transactions" in told or "coordinator_load_in_progress" in told
 
 
 def describe(talk, *transactional_ids):

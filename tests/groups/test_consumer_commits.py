@@ -1,5 +1,7 @@
 """Whose offsets a consumer group takes: commits carry the member's epoch."""
 
+from functools import partial
+
 import pytest
 from immutables import Map
 
@@ -60,6 +62,17 @@ def test_a_late_commit_is_refused_for_what_others_may_have_had_meanwhile(group):
 def test_members_of_the_consumer_protocol_use_a_version_that_has_epochs(group):
     assert code(check_commit, group, "a", None, 2, version=8) is ErrorCode.UNSUPPORTED_VERSION
     assert check_commit(group, "a", None, 2, version=3, transactional=True) is None
+
+
+def test_transactions_hear_of_generations(group):
+    """TXN-07: a producer takes STALE_MEMBER_EPOCH for a fatal error, so it is not told it."""
+    ask = partial(check_commit, group, "a", None, version=5, transactional=True)
+    assert ask(2) is None
+    assert code(ask, 3) is ErrorCode.ILLEGAL_GENERATION
+    late = ask(1)
+    late.check("t", T, 0)
+    for topic, partition in ((T, 1), (T, 3), (topic_id("u"), 0)):
+        assert code(late.check, "name", topic, partition) is ErrorCode.ILLEGAL_GENERATION
 
 
 def test_old_clients_do_not_say_who_they_are_in_a_transaction(group):

@@ -6,7 +6,8 @@ Behaviour:
 - The group's coordinator asks that of the transaction first, as a leader does before it appends
   (`transacting`): the partition that holds the group's offsets must be in, or is taken in.
 - A member of the group is fenced by its generation or epoch (KIP-447): what it was assigned may be
-  another's by now. Partitions that do not exist are refused one by one.
+  another's by now. An epoch before counts for the partitions that the member has had since.
+  Partitions that do not exist are refused one by one.
 - Many offsets are committed a portion at a time, and the transaction is asked about before each.
 
 Versions:
@@ -33,6 +34,7 @@ from strom.broker.transacting import (
 from strom.broker.turns import answer_of, pieces
 from strom.groups.committing import Commit, NewOffset
 from strom.groups.owners import Author
+from strom.metadata.image import Topic
 from strom.transactions.transaction import Producer
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -70,9 +72,10 @@ async def commit_some(
     """Commit as many offsets as are committed at once; return the codes of all."""
     codes: Codes = {}
     offsets = []
-    for topic, each in wanted:
-        if context.image.partition(topic, each.partition_index) is None:
-            codes[topic, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for name, each in wanted:
+        topic = context.image.topics_by_name.get(name)
+        if topic is None or each.partition_index not in topic.partitions:
+            codes[name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             offsets.append(new_offset(topic, each))
     if offsets:
@@ -85,14 +88,15 @@ async def commit_some(
     return codes
 
 
-def new_offset(topic: str, asked_for: asked.TxnOffsetCommitRequestPartition) -> NewOffset:
+def new_offset(topic: Topic, asked_for: asked.TxnOffsetCommitRequestPartition) -> NewOffset:
     """Return what is to be committed for a partition."""
     return NewOffset(
-        topic,
+        topic.name,
         asked_for.partition_index,
         asked_for.committed_offset,
         asked_for.committed_leader_epoch,
         asked_for.committed_metadata,
+        topic.id,
     )
 
 

@@ -2,6 +2,8 @@
 
 A commit carries the epoch of the member that sends it. One that comes late, from an epoch before,
 counts for the partitions that the member has had since then: nobody else can have read them.
+TxnOffsetCommit knows no epochs: there, and for members of the classic protocol, one that does not
+count is an ILLEGAL_GENERATION.
 """
 
 from typing import NamedTuple
@@ -20,6 +22,7 @@ class LateCommit(NamedTuple):
 
     member: Member
     epoch: int
+    transactional: bool
 
     def check(self, topic_name: str, topic_id: UUID, partition: int) -> None:
         """Refuse the offset of a partition that the member has not had since that epoch."""
@@ -28,17 +31,19 @@ class LateCommit(NamedTuple):
         if since is None:
             since = member.revoking.get(topic_id, {}).get(partition)
         if since is None:
-            raise _stale(
-                member,
+            raise self.refusal(
                 f"Partition {topic_name}-{partition} is not assigned or pending revocation for "
-                "member.",
+                "member."
             )
         if self.epoch < since:
-            raise _stale(
-                member,
+            raise self.refusal(
                 f"Received {_word(member)} {self.epoch} is older than assignment epoch {since} "
-                f"for partition {topic_name}-{partition}.",
+                f"for partition {topic_name}-{partition}."
             )
+
+    def refusal(self, message: str) -> KafkaError:
+        """Return what the author is told."""
+        return _stale(self.member, message, self.transactional)
 
 
 def check_commit(
@@ -69,8 +74,9 @@ def check_commit(
         raise _stale(
             member,
             f"Received {_word(member)} {epoch} is newer than current member epoch {member.epoch}.",
+            transactional,
         )
-    return None if epoch == member.epoch else LateCommit(member, epoch)
+    return None if epoch == member.epoch else LateCommit(member, epoch, transactional)
 
 
 def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
@@ -90,6 +96,7 @@ def _word(member: Member) -> str:
     return "member epoch" if member.classic is None else "generation id"
 
 
-def _stale(member: Member, message: str) -> KafkaError:
-    code = ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-    return KafkaError(code, message)
+def _stale(member: Member, message: str, transactional: bool = False) -> KafkaError:
+    if transactional or member.classic is not None:
+        return KafkaError(ErrorCode.ILLEGAL_GENERATION, message)
+    return KafkaError(ErrorCode.STALE_MEMBER_EPOCH, message)
