@@ -189,7 +189,7 @@ def test_a_topic_is_made_by_the_first_record_sent_to_it(strom, admin, name):
 
 
 def test_an_idempotent_producer_sends_in_order(strom, topic):
-    """PRO-14."""
+    """PRO-14, TOP-16."""
     records = [Sent(None, b"%d" % n) for n in range(2000)]
     Confluent.send(
         strom.bootstrap,

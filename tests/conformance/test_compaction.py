@@ -68,7 +68,7 @@ def cleaned(node, topic, **more):
 
 
 def test_of_each_key_the_newest_is_left(book):
-    """CMP-01, CMP-03, CMP-06, CMP-09, CMP-10, RET-01, LOG-12, BRK-12."""
+    """CMP-01, CMP-03, CMP-06, CMP-09, CMP-10, RET-01, LOG-12, BRK-12, MSG-09, DSK-08."""
     node = book(EAGER)
     sent = cleaned(node, "preise")
     found = read_all(node, "preise")

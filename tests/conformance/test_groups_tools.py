@@ -139,7 +139,7 @@ def state_of(bootstrap, group):
 
 
 def test_a_group_reads_once_and_shares_what_comes_next(tools, watching, make_topic, name):
-    """GRP-01, GRP-02, GRP-05, GRP-18."""
+    """GRP-01, GRP-02, GRP-05, GRP-18, CON-05."""
     topic, group = make_topic(partitions=2), f"metriken-{name}"
     tools.send(topic, FIRST_FLIGHTS)
     told = tools.run(

@@ -55,6 +55,7 @@ def test_an_odd_software_name_is_refused_not_hung_up_on(raw, software):
 
 
 def test_no_acks_no_answer(raw, topic):
+    """ACK-01."""
     raw.send("produce", 9, produce_of(topic, batch([b"silent"]), acks=0))
     sent = raw.send("metadata", 9, {"topics": []})
     correlation, _ = raw.receive("metadata", 9)

@@ -1,4 +1,4 @@
-"""The indexes find what a search through all entries finds, and read what they wrote."""
+"""The indexes (DSK-13) find what a search through all entries finds, and read what they wrote."""
 
 from bisect import bisect_right
 

@@ -22,6 +22,7 @@ def delete(cluster, *asked):
 
 
 def test_a_topic_is_created_with_partitions_replicas_and_settings():
+    """TOP-01."""
     cluster = Cluster(brokers=3)
     created = cluster.create("flugdaten", 3, 2, configs=(("retention.ms", "5"),))
     assert (created.partition_count, created.replication_factor) == (3, 2)
