@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent.parent
 #: What one node can be asked for: whole groups of rows, and some of others.
 COUNTS = {"LOG": 14, "TOP": 24, "MSG": 16, "PRO": 23, "BRK": 24, "DSK": 21, "RET": 9, "CON": 15}
 COUNTS |= {"OFS": 13, "GRP": 18, "CMP": 12, "TXN": 14}
-SINGLE = ["ACK-01", "ACK-02", "ACK-06"]
+SINGLE = ["ACK-01", "ACK-02", "ACK-06", "ACK-08", "ACK-09"]
 SINGLE += [f"STR-{n:02d}" for n in (1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 14, 16, 19, 20)]
 SINGLE += ["CLU-10", "CLU-11", "CLU-13", "MON-01", "MON-12"]
 SINGLE += ["PRJ-01", "PRJ-02", "PRJ-03", "PRJ-04", "PRJ-07", "USE-02", "USE-04"]

@@ -115,13 +115,13 @@ def test_the_reader_reads_and_the_writer_writes(server, connection):
             write(reader, 1, 2, [row("F-2")])
 
 
-def test_an_upsert_again_changes_nothing(connection):
+def test_ack_08_an_upsert_again_changes_nothing(connection):
     for _ in range(2):
         sink.upsert(connection, TELEMETRY, [row(), row("F-2")])
     assert count(connection) == 2
 
 
-def test_a_batch_that_comes_again_is_left_out(connection):
+def test_ack_09_a_batch_that_comes_again_is_left_out(connection):
     assert write(connection, 0, 2, [row()])
     assert not write(connection, 0, 2, [row("F-2")])
     assert count(connection) == 1
@@ -136,7 +136,7 @@ def test_rows_that_do_not_begin_where_the_sink_ends_are_refused(connection, begi
     assert count(connection) == 1
 
 
-def test_rows_and_progress_are_there_together_or_not_at_all(connection):
+def test_ack_09_rows_and_progress_are_there_together_or_not_at_all(connection):
     with pytest.raises(psycopg.errors.NotNullViolation):
         write(connection, 0, 2, [row(), row("F-2", altitude=None)])
     nowhere = ("telemetry", None)
