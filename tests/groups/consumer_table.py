@@ -20,7 +20,7 @@ from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.request import Heartbeat
 from strom.groups.machine import APPLY, EXPIRE, GroupMachine
 from strom.metadata.config_decisions import GROUP_RESOURCE
-from strom.metadata.image import Image, Partition, Topic
+from strom.metadata.image import Broker, Image, Partition, Topic
 from strom.metadata.settings import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -32,6 +32,7 @@ REBALANCE_MS = 60_000
 #: As in the settings: members are assigned to together that come within this time.
 INTERVAL_MS = 1000
 
+BROKER = Broker(1, 0, UUID(int=6), (), (), None, False, False, (), None)
 PARTITION = Partition((1,), (1,), 1, 0, 0, (UUID(int=5),))
 
 
@@ -91,9 +92,16 @@ class Table:
     def image(self, image):
         self.machine.see(image, self.machine.settings)
 
-    def set_topic(self, name, count):
-        """Create a topic, or give it more partitions."""
-        partitions = Map(dict.fromkeys(range(count), PARTITION))
+    def set_racks(self, racks):
+        """Have brokers, each in its rack."""
+        self.image = self.image._replace(
+            brokers=Map({id_: BROKER._replace(id=id_, rack=rack) for id_, rack in racks.items()})
+        )
+
+    def set_topic(self, name, count, replicas=(1,)):
+        """Create a topic, or give it more partitions or other replicas."""
+        partition = PARTITION._replace(replicas=replicas)
+        partitions = Map(dict.fromkeys(range(count), partition))
         self._with(Topic(name, topic_id(name), partitions))
 
     def _with(self, topic):

@@ -202,6 +202,20 @@ def test_a_topic_of_the_same_name_later_is_another_one(table):
     assert a.holds == {"t": [0, 1]}
 
 
+def test_partitions_that_move_to_another_rack_are_assigned_anew(table):
+    """GRP-11, KIP-1101: also where the assignors make nothing of it."""
+    table.set_racks({1: "a", 2: "b"})
+    a = table.client("a", "t")
+    epoch = table.group.epoch
+    table.set_topic("t", 4)
+    table.settle(a)
+    assert table.group.epoch == epoch
+    table.set_topic("t", 4, replicas=(2,))
+    table.settle(a)
+    assert table.group.epoch == epoch + 1
+    assert a.holds == {"t": [0, 1, 2, 3]}
+
+
 def test_a_change_of_other_topics_changes_nothing(table):
     """GRP-11: no rebalance but for what the group reads."""
     a = table.client("a", "t")

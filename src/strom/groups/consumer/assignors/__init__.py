@@ -1,7 +1,8 @@
 """The assignors of the broker: who of a group's members shall read which partitions.
 
-Neither looks at racks: those of Kafka 4.3 do not either (KIP-1101 took it back), and reading from a
-near replica does not depend on who reads.
+Neither looks at racks: those of Kafka 4.3 do not either, and reading from a near replica does not
+depend on who reads. That a partition is in other racks now has a group assigned anew all the same,
+as in Kafka (KIP-1101).
 """
 
 from collections.abc import Mapping
