@@ -9,7 +9,8 @@ Behaviour:
 
 Versions:
 - v2 is the first whose clients know PRODUCER_FENCED; to older ones it is INVALID_PRODUCER_EPOCH.
-- v5 raises the producer's epoch with every end, and hands it back (KIP-890).
+- v5 raises the producer's epoch with every end, and hands it back (KIP-890). Before, an end that
+  comes late cannot be told from one of the producer's next transaction, as in Kafka.
 """
 
 from __future__ import annotations
