@@ -87,6 +87,12 @@ class Consumers(Talk):
         asked = {"group_ids": list(groups) or [self.group], **other}
         return self.ask("consumer_group_describe", version, asked)
 
+    def set_feature(self, name, level, how):
+        """Change a feature of the cluster; brokers see it a little later."""
+        update = {"feature": name, "max_version_level": level, "upgrade_type": how}
+        asked = {"timeout": LONG_MS, "feature_updates": [update]}
+        return self.ask("update_features", 2, asked)
+
     def alter_group(self, *settings):
         """Change the group's own settings: (name, value), None to take it back."""
         asked = [

@@ -27,6 +27,7 @@ SETTINGS = {
 SHORT_MS = 700
 #: A member's id that comes behind all that a broker gives.
 LAST = "~"
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 SERVED = {68: (0, 1), 69: (0, 1)}
 
 
@@ -543,6 +544,22 @@ def what_cannot_be_upgraded(talk):
     talk.consumer("c", "-t").join()
 
 
+def the_feature_turns_the_protocol_off(talk):
+    talk.create("-t")
+    a = talk.consumer("a", "-t")
+    a.join()
+    talk.set_feature("group.version", 0, SAFE_DOWNGRADE)
+    try:
+        a.note(talk.until(lambda: a.ask(a.epoch), "unsupported_version"))
+        talk.describe_consumers()
+        talk.describe()
+        talk.list()
+    finally:
+        talk.set_feature("group.version", 1, UPGRADE)
+    a.beat_until(lambda _: True)
+    talk.describe_consumers()
+
+
 CASES = (
     requests_are_checked,
     who_is_not_known_is_told_so,
@@ -566,6 +583,7 @@ CASES = (
     classic_members_in_a_consumer_group,
     a_static_member_changes_its_protocol,
     what_cannot_be_upgraded,
+    the_feature_turns_the_protocol_off,
 )
 
 

@@ -3,6 +3,7 @@
 Behaviour:
 - Groups are described one by one; one that does not exist, or is of another kind, is
   GROUP_ID_NOT_FOUND, and an empty id INVALID_GROUP_ID.
+- Where the protocol is turned off (`group_protocols`) every group is UNSUPPORTED_VERSION.
 - What a member has includes what it was told to give up and has not yet.
 
 Versions:
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
 from strom.broker.context import Context, Large
 from strom.broker.coordinating import shard_of
+from strom.broker.group_protocols import require_consumer_protocol
 from strom.broker.turns import answer_each
 from strom.groups.consumer.coordinator import find
 from strom.groups.consumer.limits import limits_of
@@ -67,6 +69,7 @@ def handle(
 def describe(group_id: str, operations: int, context: Context) -> answer.DescribedGroup:
     """Describe a group, or say why not."""
     try:
+        require_consumer_protocol(context)
         group = find(shard_of(group_id, context).machine, group_id)
     except KafkaError as error:
         return refused(group_id, error)

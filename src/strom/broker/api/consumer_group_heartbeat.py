@@ -7,8 +7,7 @@ Behaviour:
   fewer partitions than its target while others have not given them up; it must say what it holds
   before what it was told to give up goes to others.
 - Subscriptions are by name, by a regular expression in RE2's syntax, or both.
-- `group.version` 0, or `group.coordinator.rebalance.protocols` without "consumer", turns the
-  protocol off: UNSUPPORTED_VERSION.
+- Where the protocol is turned off (`group_protocols`) it is UNSUPPORTED_VERSION.
 
 Versions:
 - From v1 on there are regular expressions, and a member brings its own id.
@@ -21,6 +20,7 @@ from uuid import UUID
 
 from strom.broker.context import Context
 from strom.broker.coordinating import settle
+from strom.broker.group_protocols import require_consumer_protocol
 from strom.groups.consumer import coordinator
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.limits import limits_of
@@ -38,8 +38,6 @@ KEY = 68
 VERSIONS = range(2)
 
 OWN_ID_FROM = 1
-GROUP_VERSION = "group.version"
-PROTOCOL = "consumer"
 
 
 def handle(
@@ -47,7 +45,7 @@ def handle(
 ) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
     """Have the coordinator take the heartbeat in."""
     try:
-        require_protocol(context)
+        require_consumer_protocol(context)
         said = read_request(request, context)
         limits = limits_of(said.group_id, context.image, context.settings)
         check_heartbeat(said, limits.assignors, must_have_id=context.version >= OWN_ID_FROM)
@@ -57,13 +55,6 @@ def handle(
     if not said.member_id:
         said = said._replace(member_id=new_member_id(context.parts.host.new_id()))
     return settle(shard, coordinator.beat, said, context.now_ms, respond)
-
-
-def require_protocol(context: Context) -> None:
-    """Refuse members of a protocol that is turned off."""
-    served = context.settings.items("group.coordinator.rebalance.protocols")
-    if PROTOCOL not in served or not context.image.features.get(GROUP_VERSION):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def read_request(request: ConsumerGroupHeartbeatRequest, context: Context) -> Heartbeat:
