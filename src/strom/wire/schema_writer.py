@@ -13,11 +13,13 @@ from strom.wire.guard import declared
 from strom.wire.translate import default_of
 from strom.wire.writers import (
     FIXED_WRITERS,
+    LAYOUTS,
     Tagged,
     Write,
     array_writer,
     bytes_writer,
     nullable_struct_writer,
+    numbers_writer,
     struct_writer,
     text_writer,
 )
@@ -58,6 +60,8 @@ def _field_writer(field: Field[Any], *, flexible: bool) -> Write:
     # One with a tag that is None has its default, and is not written at all.
     nullable = nullable and "tag" not in field.metadata
     if get_origin(inner) is tuple:
+        if kind in LAYOUTS:
+            return numbers_writer(kind, flexible=flexible)
         return array_writer(
             _value_writer(kind, get_args(inner)[0], flexible=flexible, nullable=False),
             flexible=flexible,

@@ -39,6 +39,7 @@ from strom.wire.writers import (
     array_writer,
     bytes_writer,
     nullable_struct_writer,
+    numbers_writer,
     struct_writer,
     text_writer,
 )
@@ -250,6 +251,8 @@ def _writer(cls: Hashable, version: int, flexible: bool) -> Write:
 def _field_writer(kind: str, hint: Any, version: int, flexible: bool) -> Write:  # noqa: ANN401
     inner, nullable = _without_none(hint)
     if get_origin(inner) is tuple:
+        if kind in LAYOUTS:
+            return numbers_writer(kind, flexible=flexible)
         write_one = _field_writer(kind, get_args(inner)[0], version, flexible)
         return array_writer(write_one, flexible=flexible)
     if kind == "struct":

@@ -13,6 +13,9 @@ from strom.wire.primitives import INT16, count_of, varint
 
 Write = Callable[[bytearray, Any], None]
 
+#: What stands for the length of an array that is absent.
+NO_ARRAY = -1
+
 
 class Tagged(NamedTuple):
     """A field with a tag; one that has its default is not written."""
@@ -52,14 +55,30 @@ def _write_tagged(target: bytearray, entity: Any, tagged: list[Tagged]) -> None:
 
 def array_writer(write_one: Write, *, flexible: bool) -> Write:
     """Return what writes the elements of an array, which may be absent."""
+    absent = count_of(NO_ARRAY, flexible)
 
     def write(target: bytearray, values: Any) -> None:  # noqa: ANN401 - a tuple or None
         if values is None:
-            target += b"\0" if flexible else b"\xff\xff\xff\xff"
+            target += absent
             return
         target += count_of(len(values), flexible)
         for value in values:
             write_one(target, value)
+
+    return write
+
+
+def numbers_writer(kind: str, *, flexible: bool) -> Write:
+    """Return what writes an array of numbers in one go; it may be absent."""
+    absent = count_of(NO_ARRAY, flexible)
+    letter = LAYOUTS[kind][1:]
+
+    def write(target: bytearray, values: Any) -> None:  # noqa: ANN401 - a tuple or None
+        if values is None:
+            target += absent
+            return
+        target += count_of(len(values), flexible)
+        target += struct.pack(f">{len(values)}{letter}", *values)
 
     return write
 
