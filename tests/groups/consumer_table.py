@@ -41,6 +41,11 @@ def topic_id(name):
     return UUID(bytes=name.encode().rjust(16, b"\0")[-16:])
 
 
+def pairs(held):
+    """Return topics and partitions one by one."""
+    return frozenset((topic, each) for topic, partitions in held.items() for each in partitions)
+
+
 def plain(partitions):
     """Show partitions as {name: [numbers]}."""
     if partitions is None:

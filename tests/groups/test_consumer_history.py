@@ -15,10 +15,17 @@ from hypothesis.stateful import (
 )
 
 from strom.groups.consumer.group import ConsumerGroup, Phase
-from strom.groups.consumer.member import pairs
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples
-from tests.groups.consumer_table import GROUP, INTERVAL_MS, REBALANCE_MS, Table, plain, topic_id
+from tests.groups.consumer_table import (
+    GROUP,
+    INTERVAL_MS,
+    REBALANCE_MS,
+    Table,
+    pairs,
+    plain,
+    topic_id,
+)
 
 NAMES = ("ta", "tb", "ub")
 PATTERNS = ("t.*", ".b", "none")
@@ -224,7 +231,12 @@ class Group(RuleBasedStateMachine):
                 owners[place] = member.id
         group = self.table.groups.get(GROUP) if hasattr(self, "table") else None
         if group is not None:
-            assert dict(group.owners) == owners
+            found = {
+                (topic, each): owner
+                for topic, numbers in group.owners.items()
+                for each, owner in numbers.items()
+            }
+            assert found == owners
 
     @invariant()
     def a_consumer_holds_only_what_is_its_own(self):

@@ -11,10 +11,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from strom.groups.classic.leaving import Leaver
 from strom.groups.consumer.group import Phase
-from strom.groups.consumer.member import pairs
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples
-from tests.groups.consumer_table import INTERVAL_MS, SESSION_MS, Table, topic_id
+from tests.groups.consumer_table import INTERVAL_MS, SESSION_MS, Table, pairs, topic_id
 from tests.groups.test_consumer_history import NAMES, ROUNDS, TOPICS, Consumer, Group
 from tests.groups.test_consumer_migration import told, wants
 

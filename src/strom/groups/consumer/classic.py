@@ -250,7 +250,7 @@ def _has_step(group: ConsumerGroup, member: Member) -> bool:
 def _waits(group: ConsumerGroup, member: Member) -> bool:
     """Say whether others hold what the member shall have."""
     return any(
-        group.owner(topic, each) not in (None, member.id)
+        group.owners_of(topic).get(each, member.id) != member.id
         for topic, partitions in target_of(group, member.id).items()
         for each in partitions
     )

@@ -18,6 +18,7 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 #: Where a group begins, with nothing assigned: a member that is told 0 would believe to be out.
 FIRST_EPOCH: Final = 1
+NOBODY: Final[Map[int, str]] = Map()
 
 
 class Phase(StrEnum):
@@ -55,7 +56,7 @@ class ConsumerGroup(NamedTuple):
     #: What each member shall have.
     targets: Map[str, Partitions] = Map()
     #: Who holds a partition now, also if it is to give it up.
-    owners: Map[tuple[UUID, int], str] = Map()
+    owners: Map[UUID, Map[int, str]] = Map()
     patterns: Map[str, Resolved] = Map()
     #: There is a record of the time before 4.1 that has to go.
     has_old_metadata: bool = False
@@ -121,6 +122,6 @@ class ConsumerGroup(NamedTuple):
         most = max(votes.values())
         return min(name for name, count in votes.items() if name is not None and count == most)
 
-    def owner(self, topic: UUID, partition: int) -> str | None:
-        """Return who holds the partition."""
-        return self.owners.get((topic, partition))
+    def owners_of(self, topic: UUID) -> Map[int, str]:
+        """Return who holds which partition of the topic."""
+        return self.owners.get(topic, NOBODY)

@@ -91,11 +91,6 @@ class Member(NamedTuple):
         return Member(*self[:WHO], epoch, previous_epoch, state, assigned, revoking)
 
 
-def pairs(held: Held) -> frozenset[tuple[UUID, int]]:
-    """Return topics and partitions one by one."""
-    return frozenset((topic, each) for topic, partitions in held.items() for each in partitions)
-
-
 def partitions_of(held: Held) -> Partitions:
     """Return what is held, without epochs."""
     return {topic: frozenset(partitions) for topic, partitions in held.items()}

@@ -105,8 +105,9 @@ def _with_free(
     is_complete = True
     for topic, partitions in target.items():
         mine = dict(kept.get(topic, {}))
+        owners = group.owners_of(topic)
         for partition in partitions.difference(mine):
-            if group.owner(topic, partition) in (None, member.id):
+            if owners.get(partition, member.id) == member.id:
                 mine[partition] = epoch
             else:
                 is_complete = False

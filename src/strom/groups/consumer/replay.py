@@ -11,8 +11,8 @@ from uuid import UUID
 
 from immutables import Map
 
-from strom.groups.consumer.group import ConsumerGroup, Resolved
-from strom.groups.consumer.member import LEFT, NOTHING, Held, Member, State, pairs
+from strom.groups.consumer.group import NOBODY, ConsumerGroup, Resolved
+from strom.groups.consumer.member import LEFT, NOTHING, Held, Member, State
 from strom.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -170,26 +170,33 @@ def _with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerG
     if after.assigned == before.assigned and after.revoking == before.revoking:
         # As of all who only come to another epoch.
         return group._replace(members=members)
-    had = pairs(before.assigned) | pairs(before.revoking)
-    has = pairs(after.assigned) | pairs(after.revoking)
-    owners = _moved(group.owners, after.id, had - has, has - had)
+    owners = group.owners
+    for topic in {*before.assigned, *before.revoking, *after.assigned, *after.revoking}:
+        had, has = _numbers(before, topic), _numbers(after, topic)
+        if had != has:
+            owners = _moved(owners, topic, after.id, had - has, has - had)
     return group._replace(members=members, owners=owners)
 
 
+def _numbers(member: Member, topic: UUID) -> set[int]:
+    """Return the partitions of the topic that are with the member."""
+    return {*member.assigned.get(topic, ()), *member.revoking.get(topic, ())}
+
+
 def _moved(
-    owners: Map[tuple[UUID, int], str],
-    member_id: str,
-    given: frozenset[tuple[UUID, int]],
-    got: frozenset[tuple[UUID, int]],
-) -> Map[tuple[UUID, int], str]:
-    changed = owners.mutate()
-    for place in given:
+    owners: Map[UUID, Map[int, str]], topic: UUID, member_id: str, given: set[int], got: set[int]
+) -> Map[UUID, Map[int, str]]:
+    changed = owners.get(topic, NOBODY).mutate()
+    for partition in given:
         # In a log that the cleaner has been through, the next owner may come first.
-        if changed.get(place) == member_id:
-            del changed[place]
-    for place in got:
-        changed[place] = member_id
-    return changed.finish()
+        if changed.get(partition) == member_id:
+            del changed[partition]
+    for partition in got:
+        changed[partition] = member_id
+    left = changed.finish()
+    if left:
+        return owners.set(topic, left)
+    return owners.delete(topic) if topic in owners else owners
 
 
 def _pattern(

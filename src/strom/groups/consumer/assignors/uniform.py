@@ -85,16 +85,23 @@ class Shares:
         for rank, member in enumerate(by_load):
             quota = least + (rank < longer)
             if self._loads[member] > quota:
-                ranked = [
-                    (index, place, partition)
-                    for place, held in self._held[member].items()
-                    for index, partition in enumerate(sorted(held))
-                ]
-                rest: dict[int, list[int]] = {}
-                for _, place, partition in sorted(ranked)[quota:]:
-                    rest.setdefault(place, []).append(partition)
-                for place, partitions in rest.items():
-                    self._remove(member, place, partitions)
+                for place, rest in self._beyond(member, quota).items():
+                    self._remove(member, place, rest)
+
+    def _beyond(self, member: int, quota: int) -> dict[int, list[int]]:
+        """Return what a member has beyond its share, by topic."""
+        held = self._held[member]
+        if len(held) == 1:
+            return {place: sorted(partitions)[quota:] for place, partitions in held.items()}
+        ranked = [
+            (index, place, partition)
+            for place, partitions in held.items()
+            for index, partition in enumerate(sorted(partitions))
+        ]
+        rest: dict[int, list[int]] = {}
+        for _, place, partition in sorted(ranked)[quota:]:
+            rest.setdefault(place, []).append(partition)
+        return rest
 
     def hand_out(self) -> None:
         """Give what nobody has to the subscriber with the least; the choosiest topics first."""
