@@ -4,7 +4,6 @@
 over when it is fenced.
 """
 
-from types import SimpleNamespace
 from uuid import UUID
 
 from immutables import Map
@@ -19,6 +18,7 @@ from strom.groups.consumer import coordinator
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.request import Heartbeat
 from strom.groups.machine import APPLY, EXPIRE, GroupMachine
+from strom.groups.members import Beat, Leaving
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Broker, Image, Partition, Topic
 from strom.metadata.settings import BrokerSettings
@@ -275,9 +275,7 @@ class Table:
 
     def classic_beat(self, member_id, generation_id, instance_id=None):
         """Send a Heartbeat of the classic protocol."""
-        request = SimpleNamespace(
-            member_id=member_id, generation_id=generation_id, instance_id=instance_id
-        )
+        request = Beat(GROUP, member_id, instance_id, generation_id)
         return self.classic(
             coordinator.beat_classic,
             lambda group: presence.heartbeat(
@@ -288,7 +286,7 @@ class Table:
 
     def classic_leave(self, *leavers):
         """Send a LeaveGroup."""
-        request = SimpleNamespace(leavers=leavers)
+        request = Leaving(GROUP, leavers)
         return self.classic(
             coordinator.leave,
             lambda group: classic_leaving.leave(group, leavers, now_ms=self.now_ms),
