@@ -1,6 +1,6 @@
 """The records of `__consumer_offsets`: as Apache Kafka 4.3.1 wrote them, and any others.
 
-Row: OFS-01.
+Rows: OFS-01, GRP-01, GRP-03.
 """
 
 from dataclasses import MISSING, fields
@@ -27,6 +27,21 @@ from strom.wire.primitives import INT16, MalformedFrame
 from strom.wire.versioned import write_message
 
 TOPIC_ID = UUID("1342602c-65a2-473c-8c78-d7ce1a4a87ca")
+READ_ID = UUID("9207d857-6555-4cc4-b4a7-a516d98bc72e")
+
+
+def classic_member(name, member_id, instance_id):
+    return records.MemberMetadata(
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id=name,
+        client_host="/127.0.0.1",
+        rebalance_timeout=60000,
+        session_timeout=60000,
+        subscription=b"mine",
+        assignment=f"part of {name}".encode(),
+    )
+
 
 #: What Apache Kafka 4.3.1 wrote into its log: key and value in hex, and what they say.
 GOLDEN = {
@@ -59,6 +74,105 @@ GOLDEN = {
             leader=None,
             current_state_timestamp=1794820548607,
             members=(),
+        ),
+    ),
+    "a consumer group": (
+        "00030003676c64",
+        "00000000000201000878b017a60ebf4a1b",
+        records.ConsumerGroupMetadataKey(group_id="gld"),
+        records.ConsumerGroupMetadataValue(epoch=2, metadata_hash=8696476882431855131),
+    ),
+    "a static member of one": (
+        "00050003676c64000161",
+        "000002690002610b2f3132372e302e302e310206676c642d74010000ea600672616e676501000100",
+        records.ConsumerGroupMemberMetadataKey(group_id="gld", member_id="a"),
+        records.ConsumerGroupMemberMetadataValue(
+            instance_id="i",
+            rack_id=None,
+            client_id="a",
+            client_host="/127.0.0.1",
+            subscribed_topic_names=("gld-t",),
+            subscribed_topic_regex="",
+            rebalance_timeout_ms=60000,
+            server_assignor="range",
+        ),
+    ),
+    "a member with a rack and a pattern": (
+        "00050003676c64000162",
+        "000000027202620b2f3132372e302e302e310107676c642d2e2a0000ea600672616e676501000100",
+        records.ConsumerGroupMemberMetadataKey(group_id="gld", member_id="b"),
+        records.ConsumerGroupMemberMetadataValue(
+            instance_id=None,
+            rack_id="r",
+            client_id="b",
+            client_host="/127.0.0.1",
+            subscribed_topic_names=(),
+            subscribed_topic_regex="gld-.*",
+            rebalance_timeout_ms=60000,
+            server_assignor="range",
+        ),
+    ),
+    "when it was assigned to": (
+        "00060003676c64",
+        "000000000002010008000001a1e594e74b",
+        records.ConsumerGroupTargetAssignmentMetadataKey(group_id="gld"),
+        records.ConsumerGroupTargetAssignmentMetadataValue(
+            assignment_epoch=2, assignment_timestamp=1794853103435
+        ),
+    ),
+    "what a member shall have": (
+        "00070003676c64000161",
+        "0000029207d85765554cc4b4a7a516d98bc72e0300000000000000010000",
+        records.ConsumerGroupTargetAssignmentMemberKey(group_id="gld", member_id="a"),
+        records.ConsumerGroupTargetAssignmentMemberValue(
+            topic_partitions=(records.TopicPartition(topic_id=READ_ID, partitions=(0, 1)),)
+        ),
+    ),
+    "what a member has": (
+        "00080003676c64000161",
+        "0000000000020000000000029207d85765554cc4b4a7a516d98bc72e030000000000000001010009"
+        "0300000002000000020100",
+        records.ConsumerGroupCurrentMemberAssignmentKey(group_id="gld", member_id="a"),
+        records.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=2,
+            previous_member_epoch=0,
+            state=0,
+            assigned_partitions=(
+                records.TopicPartitions(
+                    topic_id=READ_ID, partitions=(0, 1), assignment_epochs=(2, 2)
+                ),
+            ),
+            partitions_pending_revocation=(),
+        ),
+    ),
+    "a pattern": (
+        "00100003676c640006676c642d2e2a",
+        "00000206676c642d740000000000000022000001a1e594e7cc00",
+        records.ConsumerGroupRegularExpressionKey(group_id="gld", regular_expression="gld-.*"),
+        records.ConsumerGroupRegularExpressionValue(
+            topics=("gld-t",), version=34, timestamp=1794853103564
+        ),
+    ),
+    "a classic group with members": (
+        "00020004676c6432",
+        "00030008636f6e73756d657200000002000572616e67650026732d38376535316438362d34386336"
+        "2d343737372d386233632d613935393661323063386164000001a1e594e957000000020026732d38"
+        "376535316438362d343863362d343737372d386233632d6139353936613230633861640001730001"
+        "78000a2f3132372e302e302e310000ea600000ea60000000046d696e650000000970617274206f66"
+        "20780026792d66313638636533662d383935382d346333612d383265392d66663836376563343166"
+        "3539ffff000179000a2f3132372e302e302e310000ea600000ea60000000046d696e650000000970"
+        "617274206f662079",
+        records.GroupMetadataKey(group="gld2"),
+        records.GroupMetadataValue(
+            protocol_type="consumer",
+            generation=2,
+            protocol="range",
+            leader="s-87e51d86-48c6-4777-8b3c-a9596a20c8ad",
+            current_state_timestamp=1794853103959,
+            members=(
+                classic_member("x", "s-87e51d86-48c6-4777-8b3c-a9596a20c8ad", "s"),
+                classic_member("y", "y-f168ce3f-8958-4c3a-82e9-ff867ec41f59", None),
+            ),
         ),
     ),
 }

@@ -47,6 +47,8 @@ from strom.wire.writers import (
 #: The api key of what only occurs inside a message.
 NESTED = -1
 ANY_LATER = 2**15
+#: In front of a struct that might be absent, and is not.
+PRESENT = 1
 
 Class = TypeVar("Class", bound=type)
 Read = Callable[[Buffer, int], tuple[Any, int]]
@@ -192,8 +194,8 @@ def _array_reader(kind: str, hint: Any, version: int, flexible: bool) -> Read:  
 
 def _nullable_struct_reader(read_struct: Read) -> Read:
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        # KIP-893: a byte in front says whether there is one; -1 if not.
-        if buffer[position] > 0x7F:
+        # KIP-893: a byte in front says whether there is one; -1 if not, 0 in a field with a tag.
+        if buffer[position] != PRESENT:
             return None, position + 1
         return read_struct(buffer, position + 1)
 
@@ -240,12 +242,27 @@ def _writer(cls: Hashable, version: int, flexible: bool) -> Write:
         for each, hint in _in_version(made, version)
     ]
     plain = [(each.name, write) for each, write in known if each.metadata["tag"] is None]
-    tagged = [
-        Tagged(each.metadata["tag"], each.name, each.default, write)
-        for each, write in known
-        if each.metadata["tag"] is not None
-    ]
+    tagged = [_tagged(each, write) for each, write in known if each.metadata["tag"] is not None]
     return struct_writer(plain, tagged if flexible else [], flexible=flexible)
+
+
+def _tagged(field_: Field[Any], write: Write) -> Tagged:
+    """Return how a field with a tag is written.
+
+    A struct that may be absent is always written: for Kafka one that is left out has all its
+    defaults, which is not the same.
+    """
+    tag, name = field_.metadata["tag"], field_.name
+    if field_.metadata["kind"] != "struct" or field_.default is not None:
+        return Tagged(tag, name, field_.default, write)
+
+    def write_or_zero(target: bytearray, value: Any) -> None:  # noqa: ANN401 - a message or None
+        if value is None:
+            target.append(0)
+        else:
+            write(target, value)
+
+    return Tagged(tag, name, MISSING, write_or_zero)
 
 
 def _field_writer(kind: str, hint: Any, version: int, flexible: bool) -> Write:  # noqa: ANN401
