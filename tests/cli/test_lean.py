@@ -13,6 +13,7 @@ DEFAULTS = {
     "memory": False,
     "http_port": None,
     "override": [],
+    "json": False,
 }
 
 
@@ -23,6 +24,7 @@ DEFAULTS = {
         ("--port 0", {"port": 0}),
         ("--port=19092 --memory", {"port": 19092, "memory": True}),
         ("--http-port 0", {"http_port": 0}),
+        ("--port 0 --json", {"port": 0, "json": True}),
         ("-p 1 -d here", {"port": 1, "dir": "here"}),
         ("-o a=b --override=c=d=e", {"override": ["a=b", "c=d=e"]}),
     ],

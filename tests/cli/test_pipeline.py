@@ -158,10 +158,3 @@ def test_stop_waits_for_the_end(strom, home):
         assert runner.stdout.readline() == "held\n"
         result = strom("pipeline", "stop", "rides", "--dir", str(home))
     assert (result.exit_code, result.stdout) == (0, f"rides  {STOPPED}\n")
-
-
-@pytest.mark.parametrize("verb", ["run", "validate", "graph", "list", "status", "stop"])
-def test_every_verb_has_help_with_examples(strom, verb):
-    shown = strom("pipeline", verb, "--help").stdout
-    assert f"strom pipeline {verb}" in shown
-    assert "Examples" in shown

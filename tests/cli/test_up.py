@@ -1,5 +1,6 @@
 """Brokers started from the command line, as processes."""
 
+import json
 import os
 import select
 import signal
@@ -149,6 +150,24 @@ def start_behind(process, config, log):
     started = process("broker", "start", "--daemon", "-c", str(config), "--log-file", str(log))
     out, errors = started.communicate(timeout=STOP_SECONDS_MAX)
     return started.returncode, out, errors
+
+
+def test_programs_are_told_in_json_that_it_is_ready(process, strom, tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={tmp_path / 'data'}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    for words in (
+        ("up", "--port", "0", "--dir", str(tmp_path / "up"), "--http-port", "0"),
+        ("broker", "start", "-c", str(config)),
+    ):
+        broker = process(*words, "--json")
+        told = json.loads(broker.stdout.readline())
+        assert strom("topic", "list", "-b", told["ready"]).exit_code == 0
+        if "--http-port" in words:
+            with urlopen(told["metrics"]) as page:
+                assert page.status == 200
+        else:
+            assert told["metrics"] is None
+        assert stop(broker) == 0
 
 
 def test_a_broker_goes_on_in_the_background(process, strom, tmp_path):

@@ -20,7 +20,7 @@ from strom.cli import (
     up,
 )
 from strom.cli.demo.play import demo
-from strom.cli.options import add_lean, noun
+from strom.cli.options import add_lean, examples, noun
 from strom.records.walk import IS_COMPILED
 
 
@@ -52,7 +52,9 @@ app = typer.Typer(
 app.callback()(strom)
 
 add_lean(app, "up", up.COMMAND)
-app.command()(demo)
+app.command(
+    epilog=examples("strom demo", "strom demo --seconds 60", "strom demo -b localhost:9092")
+)(demo)
 produce.add_to(app)
 consume.add_to(app)
 app.add_typer(topic.app, name="topic")

@@ -3,7 +3,7 @@
 from strom.cli.failure import Failure
 from strom.cli.lean import Command, Option, Values
 from strom.cli.properties_file import read_properties_file
-from strom.cli.up import announce, overrides
+from strom.cli.up import announcer, overrides
 
 OPTIONS = (
     Option(
@@ -32,6 +32,7 @@ OPTIONS = (
         "Where a broker in the background writes its log.",
         "FILE",
     ),
+    Option("json", ("--json",), bool, False, "Say that it is ready in one line of JSON."),
 )
 
 
@@ -44,7 +45,7 @@ def start(values: Values) -> int:
         return start_in_background(values)
     from strom.broker.process import run
 
-    return run(settings, on_ready=announce)
+    return run(settings, on_ready=announcer(values))
 
 
 def check(settings: dict[str, str]) -> None:
@@ -60,10 +61,12 @@ def check(settings: dict[str, str]) -> None:
 
 def start_in_background(values: Values) -> int:
     """Start the same command without `--daemon`; return once it serves, or has failed to."""
+    import json
     import subprocess
     import sys
 
-    command = [sys.executable, "-m", "strom", "broker", "start", "--config", str(values["config"])]
+    command = [sys.executable, "-m", "strom", "broker", "start", "--json"]
+    command += ["--config", str(values["config"])]
     given = values["override"]
     assert isinstance(given, list)
     for each in given:
@@ -79,10 +82,15 @@ def start_in_background(values: Values) -> int:
         )
     assert process.stdout is not None
     with process.stdout as said:
-        ready = said.readline().decode().strip()
-    if not ready.startswith("ready"):
+        line = said.readline()
+    if not line:
         raise Failure(f"the broker did not start: see {log_file}")
-    print(f"{ready}\npid {process.pid}, log in {log_file}; kill {process.pid} stops it", flush=True)
+    ready, pid = json.loads(line), process.pid
+    if values["json"]:
+        print(json.dumps({**ready, "pid": pid, "log_file": log_file}), flush=True)
+    else:
+        print(f"ready {ready['ready']}")
+        print(f"pid {pid}, log in {log_file}; kill {pid} stops it", flush=True)
     return 0
 
 
@@ -92,6 +100,7 @@ COMMAND = Command(
         "strom broker start --config server.properties",
         "strom broker start -c server.properties -o node.id=2 -o log.dirs=/data/2",
         "strom broker start --daemon -c server.properties",
+        "strom broker start --daemon --json -c server.properties",
     ),
     OPTIONS,
     start,

@@ -175,7 +175,9 @@ class IdOptions:
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
 
 
-@app.command("random-uuid")
+@app.command(
+    "random-uuid", epilog=examples("strom storage random-uuid", "strom storage random-uuid --json")
+)
 @taking(IdOptions)
 def random_uuid(options: IdOptions) -> None:
     """Print a new id, as clusters and directories have one."""

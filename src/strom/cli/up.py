@@ -6,7 +6,7 @@ With `--memory` the directory lies on a memory file system and is removed on the
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ OPTIONS = (
         "Broker setting by its name in server.properties; may be repeated.",
         "KEY=VALUE",
     ),
+    Option("json", ("--json",), bool, False, "Say that it is ready in one line of JSON."),
 )
 
 
@@ -54,7 +55,7 @@ def up(values: Values) -> int:
         }
         if values["http_port"] is not None:
             static["strom.http.port"] = str(values["http_port"])
-        return run({**static, **overridden}, on_ready=announce)
+        return run({**static, **overridden}, on_ready=announcer(values))
 
 
 @contextmanager
@@ -76,12 +77,29 @@ def directory(path: str, *, in_memory: bool) -> Iterator[str]:
         rmtree(path, ignore_errors=True)
 
 
+def announcer(values: Values) -> "Callable[[Broker], None]":
+    """Return what says that clients may come, to people or to programs."""
+    return announce_as_json if values["json"] else announce
+
+
+def announce_as_json(broker: "Broker") -> None:
+    """Say in one line that clients may come, and where the metrics are, if anywhere."""
+    from json import dumps
+
+    print(dumps({"ready": broker.bootstrap, "metrics": metrics_url(broker)}), flush=True)
+
+
+def metrics_url(broker: "Broker") -> str | None:
+    """Return where the metrics are, None if the broker has no port for them."""
+    return None if broker.http_port is None else f"http://127.0.0.1:{broker.http_port}/metrics"
+
+
 def announce(broker: "Broker") -> None:
     """Say that clients may come."""
     bootstrap = broker.bootstrap
     print(f"ready {bootstrap}", flush=True)
-    if broker.http_port is not None:
-        print(f"metrics http://127.0.0.1:{broker.http_port}/metrics", flush=True)
+    if url := metrics_url(broker):
+        print(f"metrics {url}", flush=True)
     if sys.stdout.isatty():
         at = "" if bootstrap == "127.0.0.1:9092" else f" -b {bootstrap}"
         print(f'try: echo "Countdown gestartet" | strom produce{at} flugdaten')
@@ -112,6 +130,7 @@ COMMAND = Command(
         "strom up",
         "strom up --port 0 --memory",
         "strom up --http-port 9644",
+        "strom up --port 0 --json",
         "strom up --dir /var/lib/strom --override log.retention.hours=24",
     ),
     OPTIONS,
