@@ -4,6 +4,7 @@ A case runs one load against a broker that is up and warm. Cases of one group sh
 """
 
 import re
+import subprocess
 from itertools import product
 from statistics import median
 from typing import NamedTuple
@@ -11,8 +12,9 @@ from typing import NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from bench import spark
-from bench.case import Bar, Case, Measure, load
+from bench.case import ROOT, Bar, Case, Measure, load
 from bench.load import Brokers
+from bench.sides import VENV
 from tests import nodes
 
 
@@ -155,6 +157,16 @@ def start_up(side, _effort):
     side.stop()
     found = load("startup", "--port", side.port, "--", *side.command())
     return {"start s": found["ready"], "memory MB": found["VmRSS"]}
+
+
+def kit_ready(_side, effort):
+    """A broker as a test has it, in its own process."""
+    command = [str(VENV / "bin" / "python"), "-I", str(ROOT / "bench" / "kit.py")]
+    took = [
+        float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(effort.repetitions)
+    ]
+    return {"ready s": median(took)}
 
 
 def memory_after_load(side, effort):
@@ -305,6 +317,8 @@ BESIDE = "produce p99, times that without"
 CASES = (
     Case("empty directory", "start", start_up,
          (Bar("start s", at_most=0.15), Bar("memory MB", at_most=0.2))),
+    Case("the test kit's broker", "start", kit_ready,
+         (Bar("ready s", at_most=0.2, of=Measure.OWN),), is_alone=True),
     *(Case(each.name, "throughput", each.run, each.bars) for each in THROUGHPUTS),
     Case("after the loads", "memory", memory_after_load, (Bar("memory MB", at_most=0.15),)),
     Case("1,000 records/s of 1 KB, linger 0, acks=all", "latency", latency,

@@ -146,15 +146,6 @@ def test_one_broker_goes_on_while_another_stops(strom_brokers):
     connect(other).close()
 
 
-def test_it_is_ready_soon(capsys):
-    """The figure is for people: on a busy machine it says nothing about the broker."""
-    began = time.perf_counter()
-    with LocalBroker():
-        took_ms = (time.perf_counter() - began) * 1000
-    with capsys.disabled():
-        sys.stdout.write(f" ready after {took_ms:.0f} ms ")
-
-
 @pytest.mark.slow
 def test_a_client_that_is_idle_too_long_is_sent_away():
     """The clock is moved by hand: ten minutes pass at once."""
