@@ -1,7 +1,8 @@
 """Join of a stream with a table: rides with the rider's name, from a changelog topic.
 
-The table is the newest value of each key, as it is when the run begins. A tombstone removes its
-key; rides of riders that are not there keep an empty name.
+The table is the newest value of each key, as it is when a micro-batch joins it: a rider who changes
+his name has the new one from the next ride on. A tombstone removes its key; rides of riders that
+are not there keep an empty name.
 """
 
 from strom.pipelines import Pipeline

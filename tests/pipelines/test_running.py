@@ -71,6 +71,37 @@ def test_str_01_a_request_ends_a_continuous_run_and_the_next_goes_on(
     assert kms(spark, tmp_path / "out") == [20, 20, 20, 40]
 
 
+def test_str_04_20_a_changed_row_of_a_table_is_seen_by_later_records(strom_topics, run, tmp_path):
+    rides, riders = strom_topics.make(), strom_topics.make()
+    strom_topics.fill(riders, [b'{"name": "Ada"}'], keys=[b"a"])
+    strom_topics.fill(rides, [b'{"rider": "a"}'])
+    directory = Directory(tmp_path / "home", "named")
+    seen, changed = [], []
+    pipeline = Pipeline("named", every="0 seconds")
+    pipeline.topic("rides", rides, json="rider string")
+    pipeline.table("riders", riders, json="name string")
+    pipeline.sql(
+        "named",
+        "SELECT rider, name FROM {rides} AS rides LEFT JOIN {riders} AS riders "
+        "ON rides.rider = riders.key",
+    )
+
+    @pipeline.to_batches(of="named")
+    def collect(rows, _number):
+        seen.extend((row.rider, row.name) for row in rows.collect())
+
+    def change_then_stop(_status):
+        if len(seen) == 2:
+            directory.ask_to_stop()
+        elif seen and not changed:
+            changed.append(True)
+            strom_topics.fill(riders, [b'{"name": "Eve"}'], keys=[b"a"])
+            strom_topics.fill(rides, [b'{"rider": "a"}'])
+
+    run(pipeline, once=False, show=change_then_stop)
+    assert seen == [("a", "Ada"), ("a", "Eve")]
+
+
 def test_a_run_is_seen_from_its_beginning_and_a_missing_topic_ends_it(run, tmp_path):
     directory = Directory(tmp_path / "home", "rides")
     seen = []

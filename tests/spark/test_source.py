@@ -116,6 +116,18 @@ def test_an_empty_topic_has_no_rows(spark, topics):
     assert batch(spark, topics, subscribe=topic).count() == 0
 
 
+def test_a_frame_shows_later_records_and_partitions_where_it_is_to_be_read_anew(spark, topics):
+    from confluent_kafka.admin import NewPartitions
+
+    topic = topics.make()
+    once = batch(spark, topics, subscribe=topic)
+    anew = batch(spark, topics, subscribe=topic, readAnew="true")
+    assert (once.count(), anew.count()) == (0, 0)
+    topics.admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+    topics.fill(topic, [b"v"] * 6, 3)
+    assert (once.count(), anew.count()) == (0, 6)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

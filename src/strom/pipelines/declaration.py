@@ -167,9 +167,9 @@ class Pipeline:
         protobuf: "tuple[str | Path | bytes, str] | type[Message] | None" = None,
         **options: str,
     ) -> None:
-        """Declare a topic as a table: the newest value of each key, as it is when a run begins.
+        """Declare a topic as a table: the newest value of each key, as it is at a micro-batch.
 
-        A key whose newest value is null is not in it.
+        A key whose newest value is null is not in it. Each micro-batch reads it anew.
         """
         given = {**COMMITTED, "subscribe": topic or name, **options}
         body = body_of(name, json=json, avro=avro, protobuf=protobuf)

@@ -61,6 +61,7 @@ class Frames:
         options = {SERVERS: self._servers, **source.options}
         if source.kind == TABLE:
             return _columns(
+            options = {**options, "readAnew": "true"}
                 source, newest(self._spark.read.format(FORMAT).options(**options).load())
             )
         options.setdefault(GROUP, group_of(self._pipeline, sink.name))

@@ -75,6 +75,8 @@ SOURCE_OPTIONS = (
     "maxRecordsPerPartition",
     "groupIdPrefix",
     "includeHeaders",
+    # Not of that connector: its frames are read anew in any case.
+    "readAnew",
 )
 
 #: Settings of a Kafka consumer that mean the same here.

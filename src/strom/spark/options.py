@@ -82,6 +82,8 @@ class ReadOptions:
     ending: Limit
     fails_on_data_loss: bool = True
     includes_headers: bool = False
+    #: Whether a batch is planned anew each time that its frame is used.
+    reads_anew: bool = False
     max_offsets: int | None = None
     min_offsets: int | None = None
     max_trigger_delay_ms: int = 15 * MINUTE_MS
@@ -135,6 +137,7 @@ class _GivenToRead(Given):
             ending=parse_limit(self._options, BATCH_ENDS),
             fails_on_data_loss=self.truth("failOnDataLoss", True),
             includes_headers=self.truth("includeHeaders", False),
+            reads_anew=self.truth("readAnew", False),
             max_offsets=maximum,
             min_offsets=minimum,
             max_trigger_delay_ms=self._duration("maxTriggerDelay", 15 * MINUTE_MS),
@@ -209,6 +212,8 @@ class _GivenToRead(Given):
         for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
             if name.lower() in self._options:
                 raise OptionError(f"Option '{name}' is for batch reads: a stream has no end.")
+        if self.truth("readAnew", False):
+            raise OptionError("Option 'readAnew' is for batch reads: a stream goes on by itself.")
 
     def _ignored_in_a_batch(self) -> list[str]:
         names = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")

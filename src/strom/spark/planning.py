@@ -11,7 +11,8 @@ from strom.spark.clock import pause
 from strom.spark.cluster import Cluster, Topic
 from strom.spark.failure import DataLossError, OptionError
 from strom.spark.fetching import Task
-from strom.spark.limits import ByTime, Limit, NoMatch
+from strom.spark.limits import ByOffset, ByTime, Limit, NoMatch
+from strom.spark.option_names import nearest
 from strom.spark.options import ReadOptions, Subscription
 from strom.spark.places import EARLIEST, LATEST, Place, name_places
 from strom.spark.ranges import Range, cut
@@ -59,10 +60,7 @@ class Planner:
         subscription = self.options.subscription
         missing = set(subscription.topics) - found.keys()
         if missing:
-            raise OptionError(
-                f"Topic {', '.join(sorted(missing))} does not exist "
-                f"(option 'subscribe', at {self.options.connection.servers})."
-            )
+            raise OptionError(" ".join(tell_missing(self.cluster, missing, "subscribe")))
         gone = {place for place in subscription.assigned if not _is_there(place, found)}
         if gone:
             raise OptionError(f"Partition {name_places(gone)} does not exist (option 'assign').")
@@ -129,6 +127,41 @@ class Planner:
     def lose(self, what: str) -> None:
         """Say that something is lost."""
         report_loss(what, self.options.fails_on_data_loss)
+
+
+def tell_missing(cluster: Cluster, names: Collection[str], option: str) -> list[str]:
+    """Return what to say of topics that are not there, with the nearest name that is."""
+    known = {name: name for name in cluster.topics(None)}
+    return [
+        f"Topic {name} does not exist (option '{option}', at {cluster.connection.servers})."
+        + (nearest(name, known) or f" Create it first: strom topic create {name}.")
+        for name in sorted(names)
+    ]
+
+
+def plan_batch(planner: Planner) -> list[Task]:
+    """Return the tasks of a batch read: what there is now between the two points."""
+    topics = planner.subscribed()
+    start = planner.resolve(planner.options.starting, topics, "startingOffsets")
+    ending = planner.options.ending
+    end = planner.resolve(ending, topics, "endingOffsets")
+    check_order(start, end)
+    if start.keys() != end.keys():
+        gone = start.keys() ^ end.keys()
+        planner.lose(f"Partition {name_places(gone)} was deleted before it was read")
+    if isinstance(ending, ByOffset) and ending.each:
+        end = _up_to_what_is_there(planner, topics, end)
+    return planner.tasks(start, end, topics)
+
+
+def _up_to_what_is_there(
+    planner: Planner, topics: Topics, end: dict[Place, int]
+) -> dict[Place, int]:
+    latest = planner.cluster.offsets(dict.fromkeys(end, LATEST), topics)
+    beyond = {place for place, offset in end.items() if offset > latest[place]}
+    if beyond:
+        planner.lose(f"{name_places(beyond)} ends before the option 'endingOffsets' says")
+    return {place: min(offset, latest[place]) for place, offset in end.items()}
 
 
 def partitions_of(topics: Topics, subscription: Subscription) -> set[Place]:

@@ -9,7 +9,7 @@ workers, on a copy. Nothing that planning sets is there in a worker, but for the
 
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -27,16 +27,22 @@ from strom.spark.cluster import Topic
 from strom.spark.committing import Commits
 from strom.spark.fetching import RangeReader, Task
 from strom.spark.housekeeping import end_task
-from strom.spark.limits import ByOffset
 from strom.spark.options import ReadOptions
 from strom.spark.pacing import Delay, limited
-from strom.spark.places import LATEST, Place, Progress, name_places
-from strom.spark.planning import Planner, check_order, partitions_of, report_loss
+from strom.spark.places import Place, Progress
+from strom.spark.planning import Planner, partitions_of, plan_batch, report_loss
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from strom.spark.planning import Topics
+
+
+class Share(NamedTuple):
+    """The tasks that one of several workers takes, of a read that is planned where it runs."""
+
+    number: int
+    of: int
 
 
 class TaskReader:
@@ -49,9 +55,8 @@ class TaskReader:
         """Yield the records of a task as Arrow's batches."""
         from strom.spark.arrow import to_arrow
 
-        task: Task | None = partition.value
-        if task is not None:
-            options = self.options
+        options = self.options
+        for task in self._tasks(partition.value):
             reader = RangeReader(
                 task,
                 options.connection,
@@ -61,32 +66,27 @@ class TaskReader:
                 yield to_arrow(taken, task.place)
         end_task()
 
+    def _tasks(self, planned: Task | Share | None) -> list[Task]:
+        if isinstance(planned, Share):
+            return plan_batch(Planner(self.options))[planned.number :: planned.of]
+        return [] if planned is None else [planned]
+
 
 class BatchReader(TaskReader, DataSourceReader):
     """Reads what there is between two points."""
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the tasks; what comes in after that is not read."""
-        planner = Planner(self.options)
-        topics = planner.subscribed()
-        start = planner.resolve(self.options.starting, topics, "startingOffsets")
-        end = planner.resolve(self.options.ending, topics, "endingOffsets")
-        check_order(start, end)
-        if start.keys() != end.keys():
-            gone = start.keys() ^ end.keys()
-            planner.lose(f"Partition {name_places(gone)} was deleted before it was read")
-        if isinstance(self.options.ending, ByOffset) and self.options.ending.each:
-            end = self._up_to_what_is_there(planner, topics, end)
-        return [InputPartition(task) for task in planner.tasks(start, end, topics)]
+        """Plan the tasks; what comes in after that is not read.
 
-    def _up_to_what_is_there(
-        self, planner: Planner, topics: "Topics", end: dict[Place, int]
-    ) -> dict[Place, int]:
-        latest = planner.cluster.offsets(dict.fromkeys(end, LATEST), topics)
-        beyond = {place for place, offset in end.items() if offset > latest[place]}
-        if beyond:
-            planner.lose(f"{name_places(beyond)} ends before the option 'endingOffsets' says")
-        return {place: min(offset, latest[place]) for place, offset in end.items()}
+        Spark asks once for a frame, however often it is used: beside a stream it would stay as it
+        is when the first micro-batch begins. With `readAnew` the plan is made in the tasks.
+        """
+        planner = Planner(self.options)
+        if self.options.reads_anew:
+            places = partitions_of(planner.subscribed(), self.options.subscription)
+            count = max(1, len(places))
+            return [InputPartition(Share(number, count)) for number in range(count)]
+        return [InputPartition(task) for task in plan_batch(planner)]
 
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):

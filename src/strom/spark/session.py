@@ -14,8 +14,14 @@ from pyspark.sql import SparkSession
 #: The same Python for workers as for the driver; else the first `python3` on the path is taken.
 _PYTHON = "PYSPARK_PYTHON"
 
-#: Records go between the JVM and its Python workers over sockets of the file system.
-RECOMMENDED = {"spark.python.unix.domain.socket.enabled": "true"}
+RECOMMENDED = {
+    # Records go between the JVM and its Python workers over sockets of the file system.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # Else the sizes of what is shuffled decide which task gets a row, and a micro-batch that runs
+    # again beside a table that has grown is cut into other tasks: what it had written would not
+    # be recognised.
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+}
 
 #: Writes a checkpoint in a few milliseconds instead of fifty. It keeps its promise when processes
 #: are killed, on a local disk; whether it does when the machine dies is for who sets it to judge.
