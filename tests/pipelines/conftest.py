@@ -13,15 +13,16 @@ AWAIT_SECONDS = 60
 
 @pytest.fixture
 def run(spark, strom_topics, tmp_path):
-    """Run a pipeline once on what is there, and return its last status."""
+    """Run a pipeline, once on what is there unless told otherwise; return its last status."""
     from dataclasses import replace
 
     from strom.pipelines.running import Run
 
-    def run_once(pipeline: Pipeline, *, resets=(), stopping=lambda: False, show=None, once=True):
-        pipeline.settings = replace(pipeline.settings, bootstrap=strom_topics.bootstrap)
+    def run_it(pipeline: Pipeline, *, once=True, bootstrap=None, **how):
+        bootstrap = bootstrap or strom_topics.bootstrap
+        pipeline.settings = replace(pipeline.settings, bootstrap=bootstrap)
         directory = Directory(tmp_path / "home", pipeline.name)
         at_work = Run(pipeline, directory, lambda: spark, file="test.py", once=once)
-        return at_work.run(stopping=stopping, show=show or (lambda _: None), resets=resets)
+        return at_work.run(**{"stopping": lambda: False, "show": lambda _: None, **how})
 
-    return run_once
+    return run_it

@@ -1,5 +1,7 @@
 """What a pipeline leaves on disk: lock, status, request to stop, shapes, checkpoints."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -98,3 +100,14 @@ def test_a_file_that_is_broken_is_named(directory):
     (directory.path / "status.json").write_text("{")
     with pytest.raises(PipelineError, match=r"status\.json cannot be read"):
         directory.status()
+
+
+def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
+    def no_room(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    directory = Directory(tmp_path, "rides")
+    with directory.held():
+        monkeypatch.setattr("os.fsync", no_room)
+        with pytest.raises(PipelineError, match=r"shapes\.json .*No space left.*make room where"):
+            directory.write_shapes({})

@@ -30,6 +30,18 @@ def test_of_others_the_first_line_without_the_class():
     assert explain("java.lang.IllegalStateException: odd\n\tat x.y") == "odd"
 
 
+def test_of_an_error_straight_from_java_the_last_cause_counts():
+    told = "An error occurred while calling o7.start.\n: java.io.IOException: first\n\tat x.y(Z:1)"
+    cause = "Caused by: java.io.IOException: No space left on device\n\tat x.y(Z:1)"
+    assert explain(told) == "first"
+    assert explain(f"{told}\n{cause}\n").startswith("No space left on device (make room")
+
+
+def test_a_broker_that_does_not_answer_has_advice():
+    text = PYTHON.replace("DataLossError", "UnreachableError")
+    assert "-b, STROM_BOOTSTRAP" in explain(text)
+
+
 def test_there_is_advice_for_a_full_disk_and_for_state_that_does_not_fit():
     full = explain("java.io.IOException: No space left on device\n\tat x")
     state = explain("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match")

@@ -38,6 +38,17 @@ def test_another_aggregate_or_window_does_not_fit():
         assert found.startswith("what it keeps in its state has changed: ")
 
 
+def test_other_types_in_the_state_do_not_fit_and_unknown_ones_are_not_compared():
+    old = Shape({}, "topic out", ["Aggregate [rider]"], ("struct<rider:string,km:bigint>",))
+    new = old._replace(types=("struct<rider:string,km:double>",))
+    assert changes(old, new) == [
+        "the types in its state have changed: struct<rider:string,km:bigint> is "
+        "struct<rider:string,km:double> now"
+    ]
+    before = {name: value for name, value in old.write().items() if name != "types"}
+    assert changes(Shape.read(before), new) == []
+
+
 def test_an_operator_that_came_or_went_is_told():
     old = Shape({}, "topic out", [])
     new = old._replace(operators=["Deduplicate [id]"])

@@ -1,7 +1,7 @@
 """`strom pipeline`: check, draw and run pipelines; see how they are, and stop them.
 
-Spark is loaded by `run` alone: the other commands read the pipeline's file, or what a run has left
-in its directory.
+Spark is loaded by `run` and by `validate --connect` alone: the other commands read the pipeline's
+file, or what a run has left in its directory.
 """
 
 import sys
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,6 +66,18 @@ class HomeOptions(JsonOptions):
     ] = Path(DEFAULT_HOME)
 
 
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        envvar="STROM_BOOTSTRAP",
+        metavar="HOST:PORT,…",
+        help="Any broker of the cluster; goes before what the file says.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(HomeOptions):
     """How to run a pipeline."""
@@ -73,16 +86,7 @@ class RunOptions(HomeOptions):
     once: Annotated[
         bool, typer.Option("--once", help="Read what is there, then end. Default: go on.")
     ] = False
-    bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--bootstrap-server",
-            "-b",
-            envvar="STROM_BOOTSTRAP",
-            metavar="HOST:PORT,…",
-            help="Any broker of the cluster; goes before what the file says.",
-        ),
-    ] = None
+    bootstrap_server: BootstrapServer = None
     reset: Annotated[
         list[str],
         typer.Option(
@@ -98,6 +102,19 @@ class FileOptions(JsonOptions):
     """Which pipeline."""
 
     file: File
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateOptions(FileOptions):
+    """How far to check a pipeline."""
+
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect", help="Ask the brokers for its topics, and Spark about its steps, too."
+        ),
+    ] = False
+    bootstrap_server: BootstrapServer = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,14 +153,19 @@ class StopOptions(StatusOptions):
 def run(options: RunOptions) -> None:
     """Run a pipeline, until it is stopped or, with --once, has read what is there."""
     with told():
-        pipeline = load(options.file)
-        if options.bootstrap_server is not None:
-            settings = replace(pipeline.settings, bootstrap=options.bootstrap_server)
-            pipeline.settings = settings
+        pipeline = loaded(options)
         Graph.of(pipeline)
         for warning in check(pipeline).warnings:
             print(f"strom: warning: {warning}", file=sys.stderr)
         follow(options, pipeline, Directory(options.home, pipeline.name))
+
+
+def loaded(options: RunOptions | ValidateOptions) -> Pipeline:
+    """Return the pipeline of a file, at the cluster that the command names."""
+    pipeline = load(options.file)
+    if options.bootstrap_server is not None:
+        pipeline.settings = replace(pipeline.settings, bootstrap=options.bootstrap_server)
+    return pipeline
 
 
 def follow(options: RunOptions, pipeline: Pipeline, directory: Directory) -> None:
@@ -152,7 +174,7 @@ def follow(options: RunOptions, pipeline: Pipeline, directory: Directory) -> Non
         from strom.pipelines.running import Run
         from strom.pipelines.session import open_session_for
     except ImportError as error:
-        raise Failure(f"pipelines run on Spark: pip install 'strom[spark]' ({error})") from None
+        raise needs_spark(error) from None
     with ExitStack() as stack:
 
         def open_spark() -> "SparkSession":
@@ -174,20 +196,52 @@ def end(spark: "SparkSession") -> None:
 
 
 @app.command(
-    epilog=examples("strom pipeline validate rides.py", "strom pipeline validate rides.py --json")
+    epilog=examples(
+        "strom pipeline validate rides.py",
+        "strom pipeline validate rides.py --json",
+        "strom pipeline validate rides.py --connect -b broker:9092",
+    )
 )
-@taking(FileOptions)
-def validate(options: FileOptions) -> None:
-    """Check a pipeline without Spark: names, inputs, circles, options, what nobody reads."""
+@taking(ValidateOptions)
+def validate(options: ValidateOptions) -> None:
+    """Check a pipeline: names, inputs, circles, options, what nobody reads.
+
+    Without --connect neither Spark nor a broker is asked.
+    """
     with told():
-        pipeline = load(options.file)
-    found = check(pipeline)
+        pipeline = loaded(options)
+        found = check(pipeline)
+        if options.connect and not found.problems:
+            found = found._replace(problems=tuple(connected_problems(pipeline)))
     if options.json:
         print_json({"pipeline": pipeline.name, **found._asdict()})
     else:
         print_findings(pipeline, found)
     if found.problems:
         raise typer.Exit(1)
+
+
+def connected_problems(pipeline: Pipeline) -> list[str]:
+    """Return what the brokers lack of a pipeline, and what Spark would refuse of it."""
+    from strom.pipelines.connecting import cluster_problems
+
+    try:
+        from strom.pipelines.analysing import analysis_problems
+        from strom.pipelines.session import open_session_for
+    except ImportError as error:
+        raise needs_spark(error) from None
+    problems = cluster_problems(pipeline)
+    with TemporaryDirectory(prefix="strom-validate-") as directory:
+        spark = open_session_for(pipeline, Path(directory))
+        try:
+            return problems + analysis_problems(spark, pipeline)
+        finally:
+            end(spark)
+
+
+def needs_spark(error: ImportError) -> Failure:
+    """Return how to say that Spark is missing."""
+    return Failure(f"pipelines run on Spark: pip install 'strom[spark]' ({error})")
 
 
 def print_findings(pipeline: Pipeline, found: Findings) -> None:

@@ -14,6 +14,7 @@ Files are replaced as a whole, so a reader sees the old one or the new one, also
 request to stop is removed when a run begins, under the lock: it was for the run before.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -25,6 +26,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from strom.pipelines.explaining import ROOM
 from strom.pipelines.failure import BusyError, PipelineError
 from strom.pipelines.shape import Shape
 from strom.pipelines.status import AT_WORK, DIED, Status
@@ -163,4 +165,5 @@ def _write(path: Path, value: object) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        raise PipelineError(f"{path} cannot be written: {error.strerror}") from None
+        advice = f" ({ROOM})" if error.errno == errno.ENOSPC else ""
+        raise PipelineError(f"{path} cannot be written: {error.strerror}{advice}") from None

@@ -1,7 +1,8 @@
 """Spark's errors in the words of a pipeline: which step it was, and what to do.
 
 Spark tells of a failed query with a stack of causes, Java's and Python's. What a user can act upon
-is the innermost: the last line of the Python traceback, or the first line of Java's.
+is the innermost: the last line of the Python traceback, or the first line of Java's; of an error
+that came straight from Java, the last of its causes.
 """
 
 import re
@@ -13,18 +14,25 @@ from strom.pipelines.declaration import Node, Step
 PYTHON_ERROR = re.compile(
     r"^(?:\w+\.)*(?P<kind>\w*(?:Error|Exception|Warning|Interrupt)): (?P<text>.+)$", re.MULTILINE
 )
+#: What the bridge to Java puts before an error.
+CALLING = re.compile(r"^An error occurred while calling \S+\s*:? ")
+CAUSE = re.compile(r"^Caused by: (?P<text>.+)$", re.MULTILINE)
 JAVA_CLASS = re.compile(r"^(?:[a-z][\w$]*\.)+[A-Z][\w$]*: ")
 #: Where Spark says from which line of Python a failing expression comes.
 CALLED_FROM = re.compile(r"was called from\s+(?P<file>\S+?):(?P<line>\d+)")
 RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<text>.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 TEXT_LENGTH_MAX = 600
 
+ROOM = "make room where the checkpoints are; the run goes on from there"
+WHERE_BROKERS = "is it running, and is this its address? -b, STROM_BOOTSTRAP or bootstrap=… say it"
+
 #: What to do about some of Spark's conditions.
 ADVICE = {
     "NO_DATA_SOURCE": "is strom[spark] installed for this Python?",
     "STATE_STORE_": "the state does not fit the query any more: strom pipeline run … --reset SINK",
     "STREAMING_STATEFUL_OPERATOR": "the state does not fit: strom pipeline run … --reset SINK",
-    "No space left on device": "make room where the checkpoints are; the run goes on from there",
+    "UnreachableError": WHERE_BROKERS,
+    "No space left on device": ROOM,
 }
 
 
@@ -43,7 +51,9 @@ def _innermost(text: str) -> str:
     found = list(PYTHON_ERROR.finditer(text))
     if "Traceback (most recent call last)" in text and found:
         return f"{found[-1]['text']}"
-    return JAVA_CLASS.sub("", text.strip().partition("\n")[0])
+    told, calls = CALLING.subn("", text.strip())
+    causes = CAUSE.findall(told) if calls else []
+    return JAVA_CLASS.sub("", (causes or [told.partition("\n")[0]])[-1])
 
 
 def step_of(text: str, nodes: Iterable[Node]) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
@@ -60,8 +61,8 @@ class Frames:
             return _checked(source.load(self._spark))
         options = {SERVERS: self._servers, **source.options}
         if source.kind == TABLE:
-            return _columns(
             options = {**options, "readAnew": "true"}
+            return _columns(
                 source, newest(self._spark.read.format(FORMAT).options(**options).load())
             )
         options.setdefault(GROUP, group_of(self._pipeline, sink.name))
@@ -140,7 +141,7 @@ def named(name: str) -> Iterator[None]:
         yield
     except StepError:
         raise
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise StepError(name, explain(str(error))) from error
     except Exception as error:  # whatever a step's author did
         raise StepError(name, f"{type(error).__name__}: {error}") from error
@@ -150,3 +151,17 @@ def plan_of(rows: DataFrame) -> str:
     """Return Spark's analysed plan of the rows."""
     plan: Any = rows._jdf  # the plan is not in the public interface
     return str(plan.queryExecution().analyzed().toString())
+
+
+def types_of(rows: DataFrame) -> list[str]:
+    """Return the columns with their types of each group over a stream, as Spark writes them."""
+    plan: Any = rows._jdf  # as above
+    return list(_types_in(plan.queryExecution().analyzed()))
+
+
+def _types_in(plan: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
+    if plan.isStreaming() and plan.nodeName() == "Aggregate":
+        yield str(plan.schema().simpleString())
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _types_in(children.apply(number))

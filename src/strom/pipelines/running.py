@@ -23,16 +23,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from strom.pipelines.analysing import check_mode
 from strom.pipelines.declaration import APPEND, BATCHES, FILES, Pipeline, Sink
 from strom.pipelines.directory import Directory
 from strom.pipelines.explaining import explain, step_of
 from strom.pipelines.failure import ChangedError, PipelineError, StepError
-from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of
+from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of, types_of
 from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
 from strom.pipelines.progress import SinkProgress
 from strom.pipelines.shape import changes, refusal, shape_of
@@ -145,7 +146,9 @@ class Run:
                     # A signal to all processes of a group ends Spark under our hands.
                     return self._say(STOPPED, show, str(error))
                 told = self._told(error)
-                self._say(FAILED, show, str(told))
+                # On a full disk this fails too; what made the run fail is to be told.
+                with suppress(PipelineError):
+                    self._say(FAILED, show, str(told))
                 if told is error:
                     raise
                 raise told from error
@@ -161,6 +164,8 @@ class Run:
             self._end_queries()
 
     def _told(self, error: Exception) -> Exception:
+        if isinstance(error, Py4JJavaError):
+            return PipelineError(explain(str(error)))
         if isinstance(error, Py4JError | OSError):
             log = self._directory.path / "spark.log"
             return PipelineError(f"Spark is gone: {explain(str(error))}; see {log}")
@@ -178,6 +183,9 @@ class Run:
         servers = self._pipeline.settings.bootstrap or ANY_SERVER
         frames = Frames(spark, self._graph, self._pipeline.name, servers)
         rows = {sink.name: frames.of(sink) for sink in self._graph.sinks}
+        for sink in self._graph.sinks:
+            with named(sink.name):
+                check_mode(spark, rows[sink.name], sink.mode)
         # A plan that is shortened would hide what has changed in it.
         spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
         self._compare(rows)
@@ -192,7 +200,8 @@ class Run:
         new = {}
         for sink in self._graph.sinks:
             sources = self._graph.sources_of(sink.name)
-            new[sink.name] = shape_of(sink, sources, plan_of(rows[sink.name]))
+            its_rows = rows[sink.name]
+            new[sink.name] = shape_of(sink, sources, plan_of(its_rows), types_of(its_rows))
             if not self._directory.checkpoint(sink.name).exists():
                 _refuse_written_files(sink)
             elif sink.name in old:
@@ -243,7 +252,8 @@ class Run:
             if error is not None:
                 text = str(error)
                 nodes = self._graph.above(each.sink.name)
-                raise StepError(step_of(text, nodes) or each.sink.name, explain(text))
+                told = explain(text).replace("--reset SINK", f"--reset {each.sink.name}")
+                raise StepError(step_of(text, nodes) or each.sink.name, told)
 
     def _end_queries(self) -> None:
         """Stop the queries, each between two micro-batches if it comes there in time."""

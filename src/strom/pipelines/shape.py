@@ -7,13 +7,15 @@ results. So each sink's shape is kept beside its checkpoint and compared at each
 
 - the streams that it reads, and its target;
 - its stateful operators, as Spark's analysed plan has them, without the numbers that Spark
-  gives to columns.
+  gives to columns;
+- the types of what its groups have: the plan does not show them, and a sum of whole numbers is
+  kept otherwise than one of others.
 
 Stateless steps may change freely between two runs.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from strom.pipelines.declaration import FRAME, TABLE, Sink, Source
@@ -40,6 +42,8 @@ class Shape(NamedTuple):
     streams: dict[str, str]
     target: str
     operators: list[str]
+    #: Empty in what was kept before there was this field; then they are not compared.
+    types: tuple[str, ...] = ()
 
     def write(self) -> dict[str, Any]:
         """Return it for a file."""
@@ -48,10 +52,11 @@ class Shape(NamedTuple):
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "Shape":
         """Read what `write` returned."""
-        return cls(dict(value["streams"]), value["target"], list(value["operators"]))
+        kept = list(value["operators"]), tuple(value.get("types", ()))
+        return cls(dict(value["streams"]), value["target"], *kept)
 
 
-def shape_of(sink: Sink, sources: Iterable[Source], plan: str) -> Shape:
+def shape_of(sink: Sink, sources: Iterable[Source], plan: str, types: Sequence[str] = ()) -> Shape:
     """Return the shape of a sink from what is above it and from Spark's analysed plan of it."""
     streams = {
         source.name: next(
@@ -61,7 +66,8 @@ def shape_of(sink: Sink, sources: Iterable[Source], plan: str) -> Shape:
         if source.kind != TABLE
     }
     target = sink.options.get("path") or sink.options.get("topic") or ""
-    return Shape(streams, f"{sink.kind} {target}".strip(), operators(plan, joins=len(streams) > 1))
+    kept = operators(plan, joins=len(streams) > 1)
+    return Shape(streams, f"{sink.kind} {target}".strip(), kept, tuple(types))
 
 
 def operators(plan: str, *, joins: bool) -> list[str]:
@@ -94,6 +100,10 @@ def changes(old: Shape, new: Shape) -> list[str]:
         found.append(f"it went to {old.target} and goes to {new.target} now")
     if old.operators != new.operators:
         found.append("what it keeps in its state has changed: " + _difference(old, new))
+    elif old.types and old.types != new.types:
+        pairs = zip(old.types, new.types, strict=False)
+        before, now = next((each for each in pairs if each[0] != each[1]), (old.types, new.types))
+        found.append(f"the types in its state have changed: {before} is {now} now")
     return found
 
 
