@@ -112,6 +112,31 @@ GOLDEN = {
             server_assignor="range",
         ),
     ),
+    "a member of a consumer group that uses the classic protocol": (
+        "00050003676c640016396564504e546f2d5250434738705845314c59555777",
+        "0000000002630b2f3132372e302e302e310206676c642d74010000ea6000010024010000ea600206"
+        "72616e6765160001000000010005676c642d74ffffffff000000000000",
+        records.ConsumerGroupMemberMetadataKey(group_id="gld", member_id="9edPNTo-RPCG8pXE1LYUWw"),
+        records.ConsumerGroupMemberMetadataValue(
+            instance_id=None,
+            rack_id=None,
+            client_id="c",
+            client_host="/127.0.0.1",
+            subscribed_topic_names=("gld-t",),
+            subscribed_topic_regex="",
+            rebalance_timeout_ms=60000,
+            server_assignor=None,
+            classic_member_metadata=records.ClassicMemberMetadata(
+                session_timeout_ms=60000,
+                supported_protocols=(
+                    records.ClassicProtocol(
+                        name="range",
+                        metadata=b"\0\x01\0\0\0\x01\0\x05gld-t\xff\xff\xff\xff\0\0\0\0",
+                    ),
+                ),
+            ),
+        ),
+    ),
     "when it was assigned to": (
         "00060003676c64",
         "000000000002010008000001a1e594e74b",
