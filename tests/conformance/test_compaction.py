@@ -4,12 +4,16 @@ Rows are named at each test; docs/requirements.md has the table of all.
 """
 
 import random
+import re
+import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
+from strom.log.dump import dump_lines
 from tests import nodes
 from tests.conformance.book import PATIENCE_SECONDS, SOON
 
@@ -22,6 +26,11 @@ TOPIC = {
     "min_cleanable_dirty_ratio": 0.01,
     "file_delete_delay_ms": 1,
 }
+#: The book's, which is a minute; its messages have times of their own, so that nobody waits.
+LAG_MS = 60_000
+RECORD = re.compile(r"\| offset: (\d+) .* key: (\w+) payload: (\w+)")
+#: What a partition has beside its segments.
+LISTED = {"leader-epoch-checkpoint", "partition.metadata"}
 
 
 def send(node, topic, pairs, **config):
@@ -113,6 +122,77 @@ def test_a_record_without_a_key_is_refused(book):
     node.create("preise", **TOPIC)
     (error,) = send(node, "preise", [(None, b"1")])
     assert error.name() == "INVALID_RECORD"
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_cmp_02_javas_console_is_told_why_a_record_without_a_key_is_refused(book):
+    """§2.13; today's client shows the reason of the single record."""
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    node = book(EAGER)
+    node.create("compaction-test", 3, cleanup_policy="compact")
+    named = ("--bootstrap-server", node.bootstrap, "--topic", "compaction-test")
+    told = nodes.kafka_tool("kafka-console-producer", *named, text="M1\n")
+    said = told.stdout + told.stderr
+    assert "topic compaction-test with key: null, value: 2 bytes with error" in said, said
+    assert "InvalidRecordException: Compacted topic cannot accept message without key" in said, said
+
+
+def test_cmp_07_the_books_seventh_key(book):
+    """§2.13: a new message rolls what is older than the lag; what is rolled is cleaned."""
+    node = book(EAGER)
+    node.create("compaction-test", 3, cleanup_policy="compact")
+    now_ms = round(time.time() * 1000)
+    for number in range(1, 9):
+        send_at(node, f"K{number}", f"M{number}", now_ms - 10 * LAG_MS)
+    assert dumped(node, 0) == [(0, "K7", "M7")]
+    send_at(node, "K7", "M9", now_ms - 9 * LAG_MS)
+    assert dumped(node, 0) == [(0, "K7", "M7"), (1, "K7", "M9")]
+    node.set("compaction-test", "max.compaction.lag.ms", str(LAG_MS))
+    send_at(node, "K7", "M10", now_ms - 5 * LAG_MS)
+    node.until(lambda: dumped(node, 0) == [(1, "K7", "M9")])
+    assert dumped(node, 2) == [(2, "K7", "M10")]
+    node.until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(2, "snapshot"))
+    send_at(node, "K7", "M11", now_ms)
+    send_at(node, "K7", "M12", now_ms + 1)
+    node.until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(3, "snapshot"))
+    assert dumped(node, 3) == [(3, "K7", "M11"), (4, "K7", "M12")]
+    assert dumped(node, 0) == [(2, "K7", "M10")]
+    assert [each[0] for each in read_all(node, "compaction-test")] == [2, 3, 4]
+
+
+def send_at(node, key, value, time_ms):
+    """Send one message of that time, to the partition that Java's clients choose for its key."""
+    producer = Producer({"bootstrap.servers": node.bootstrap, "partitioner": "murmur2_random"})
+    refused = []
+    producer.produce(
+        "compaction-test",
+        value,
+        key,
+        timestamp=time_ms,
+        on_delivery=lambda error, _: error and refused.append(error),
+    )
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    assert refused == []
+
+
+def dumped(node, base):
+    """Offset, key and value of what a dump shows of a segment of the first partition."""
+    path = str(node.segment("compaction-test", base))
+    found = []
+    # For a moment it is not there, when a clean one takes its place.
+    with suppress(FileNotFoundError):
+        found = [RECORD.search(line) for line in dump_lines(path, with_records=True)]
+    return [(int(each[1]), each[2], each[3]) for each in found if each]
+
+
+def listing(node):
+    return set(node.files("compaction-test-0"))
+
+
+def segment_files(base, *more):
+    return {f"{base:020d}.{suffix}" for suffix in ("index", "log", "timeindex", *more)}
 
 
 @pytest.mark.java
