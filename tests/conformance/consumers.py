@@ -87,6 +87,12 @@ class Consumers(Talk):
         asked = {"group_ids": list(groups) or [self.group], **other}
         return self.ask("consumer_group_describe", version, asked)
 
+    def delete_offsets(self, *suffixes):
+        """Delete the group's offsets of the first partitions of topics."""
+        first = [{"partition_index": 0}]
+        topics = [{"name": self.topic(each), "partitions": first} for each in suffixes]
+        return self.ask("offset_delete", 0, {"group_id": self.group, "topics": topics})
+
     def set_feature(self, name, level, how):
         """Change a feature of the cluster; brokers see it a little later."""
         update = {"feature": name, "max_version_level": level, "upgrade_type": how}

@@ -436,6 +436,29 @@ def transactions_carry_the_generation(talk):
     talk.ask("offset_fetch", 9, {"groups": [{"group_id": talk.group, "topics": None}]})
 
 
+def offsets_of_what_is_read_stay(talk):
+    """OFS-07: in a group of either protocol; those of other topics can be deleted."""
+    talk.create("-t")
+    talk.create("-u")
+    talk.create("-w")
+    c = talk.consumer("c", "-t", "-u")
+    c.join()
+    for suffix in ("-t", "-w"):
+        c.commit(suffix, 0, 5)
+    talk.delete_offsets("-t", "-u", "-w")
+    c.committed("-t", 0)
+    c.committed("-w", 0)
+    c.beat(subscribed_topic_names=[talk.topic("-u")])
+    talk.delete_offsets("-t", "-u")
+    c.leave()
+    talk.delete_offsets("-u")
+    a = classic(talk, "a", "-t")
+    talk.group = talk.topic("-classic")
+    talk.coordinated(talk.group)
+    settled(talk, a)
+    talk.delete_offsets("-t", "-u")
+
+
 def tools_see_both_kinds(talk):
     talk.create("-t")
     a = talk.consumer("a", "-t")
@@ -578,6 +601,7 @@ CASES = (
     commits_carry_the_epoch,
     transactions_carry_the_epoch,
     transactions_carry_the_generation,
+    offsets_of_what_is_read_stay,
     tools_see_both_kinds,
     a_classic_group_is_upgraded,
     classic_members_in_a_consumer_group,

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -108,11 +109,11 @@ def test_a_group_without_members_is_described(tool, topic, group):
     assert expected.items() <= row.items()
 
 
-def test_offsets_are_moved_in_every_way(tool, topic, group):
+def test_offsets_are_moved_in_every_way(tool, topic, group, tmp_path):
     """OFS-07: to a number, by so many, to the start, the end, a day, a time ago, as in a file."""
 
-    def moved(*way):
-        asked = "--reset-offsets", "--group", group, "--topic", topic, *way, "--execute"
+    def moved(*way, of=("--topic", topic)):
+        asked = "--reset-offsets", "--group", group, *of, *way, "--execute"
         (row,) = rows(tool("kafka-consumer-groups", *asked))
         return int(row["NEW-OFFSET"])
 
@@ -123,7 +124,11 @@ def test_offsets_are_moved_in_every_way(tool, topic, group):
     assert moved("--to-latest") == COUNT
     assert moved("--to-datetime", "2023-11-14T22:20:00.000Z") == 7
     assert moved("--to-current") == 7
-    assert moved("--by-duration", "PT0S") == COUNT
+    # From a year before the first record on: all of them.
+    age = datetime.now(UTC) - datetime(2022, 11, 14, tzinfo=UTC)
+    assert moved("--by-duration", f"P{age.days}D") == 0
+    (tmp_path / "offsets.csv").write_text(f'"{topic}",0,5\n')
+    assert moved("--from-file", tmp_path / "offsets.csv", of=()) == 5
 
 
 def test_moved_offsets_are_where_a_consumer_goes_on(strom, tool, topic, group):
