@@ -2,6 +2,7 @@
 #
 #   make check   format, lint, types, layers and the pure tests, before each commit
 #   make test    everything, with real clients and Apache Kafka's own tools
+#   make test-airflow  the final project's jobs in real Apache Airflow, which it sets up for itself
 #   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash  (KEEP=1)
 #   make demo-broker  a broker, a stream of telemetry, and what one can do with it
 #   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
@@ -18,7 +19,7 @@ SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools java lint check pure-broker pure-rest test test-brokers test-rest demo demo-broker bench soak
+.PHONY: setup compiled tools java lint check pure-broker pure-rest test test-brokers test-rest test-airflow demo demo-broker bench soak
 
 setup:
 	@tools/set-up python
@@ -58,6 +59,11 @@ test-brokers: compiled
 
 test-rest: lint
 	STROM_TEST_PORTS_FROM=26000 $(ALL) $(BROKERS:%=--ignore=%)
+
+# Not a part of `make test`: Airflow is a hundred packages for one test.
+test-airflow: setup
+	@tools/set-up airflow
+	STROM_AIRFLOW=$(CURDIR)/.setup/airflow-venv $(PYTEST) -q tests/airflow
 
 demo: java
 	@tools/demo $(if $(KEEP),--keep)

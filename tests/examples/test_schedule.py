@@ -1,14 +1,16 @@
-"""The jobs on a real scheduler (PRJ-02)."""
+"""The jobs on a real scheduler (PRJ-02); and each as a whole, for other schedulers."""
 
 import threading
+from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 from apscheduler.events import EVENT_SCHEDULER_SHUTDOWN
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from examples.final_project.scraper import jobs
+from examples.final_project.scraper import jobs, polite
 from examples.final_project.scraper.ledger import ReplacedError
+from examples.final_project.scraper.once import NotScrapedError, follow
 from examples.final_project.scraper.reading import Again
 from examples.final_project.scraper.schedule import Schedule, trigger
 from examples.final_project.scraper.scraper import HELD_BACK
@@ -24,6 +26,7 @@ class FakeScraper:
     def __init__(self, *answers):
         self._answers = list(answers)
         self.attempts = []
+        self.counts = Counter()
         self.done = threading.Event()
 
     def attempt(self, _job, number=1):
@@ -72,3 +75,25 @@ def test_a_scraper_that_was_replaced_ends_its_schedule(scheduler):
     scheduler.add_listener(lambda _event: stopped.set(), EVENT_SCHEDULER_SHUTDOWN)
     played(scheduler, FakeScraper(ReplacedError("scraper")))
     assert stopped.wait(PATIENCE_SECONDS)
+
+
+def test_a_whole_job_waits_as_it_is_told_and_ends_with_its_last_attempt():
+    waits = []
+    scraper = FakeScraper(Again(7, HELD_BACK), Again(500, "status 503"), None)
+    follow(scraper, JOB, waits.append)
+    assert scraper.attempts == [1, 1, 2]
+    assert waits == [7, 500]
+
+
+def test_a_whole_job_that_cannot_be_written_ends_with_the_reason():
+    scraper = FakeScraper(*[Again(1, "not written")] * 10)
+    with pytest.raises(NotScrapedError, match="rockets: not written, after 5 attempts"):
+        follow(scraper, JOB, lambda _: None)
+    assert len(scraper.attempts) == polite.ATTEMPTS_MAX
+
+
+def test_a_whole_job_that_gave_up_has_failed():
+    scraper = FakeScraper(None)
+    scraper.counts["gave up"] = 1
+    with pytest.raises(NotScrapedError, match="rockets: gave up"):
+        follow(scraper, JOB, lambda _: None)

@@ -17,7 +17,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from examples.final_project.scraper.jobs import Cron, Every, Job
 from examples.final_project.scraper.ledger import ReplacedError
-from examples.final_project.scraper.scraper import HELD_BACK, Scraper
+from examples.final_project.scraper.scraper import Scraper, number_after
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +64,11 @@ class Schedule:
             self._scheduler.shutdown(wait=False)
             return
         if again is not None:
-            # An attempt that the pace held back was none.
-            after = number if again.reason == HELD_BACK else number + 1
             at = datetime.now(UTC) + timedelta(milliseconds=again.wait_ms)
             self._scheduler.add_job(
                 self._run,
                 DateTrigger(at),
-                [job, after],
+                [job, number_after(again, number)],
                 id=f"{job.name} again",
                 replace_existing=True,
             )

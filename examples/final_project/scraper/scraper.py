@@ -103,6 +103,11 @@ class Scraper:
         return None
 
 
+def number_after(again: Again, number: int) -> int:
+    """Return the number of the next attempt; one that the pace held back was none."""
+    return number if again.reason == HELD_BACK else number + 1
+
+
 def _robots_in(answer: Answer | Failure, now_ms: int) -> Robots:
     if isinstance(answer, Failure):
         return polite.robots(None, "", now_ms)

@@ -1,0 +1,1 @@
+"""What Apache Airflow reads: its DAGs, its pool, and which packages it needs."""
