@@ -40,6 +40,8 @@ the broker's.
 The column *change* says when a change takes effect: `read-only` with the next start, `per-broker`
 at once for one broker, `cluster-wide` at once for one broker or all of them. Listeners are bound
 at the start: unlike in Kafka, a change of `listeners` at run time is refused.
+`listener.name.<name>.max.connections`, with the name in lower case, is the limit of one listener;
+nothing else with such a prefix has an effect.
 
 A setting marked *no effect* is taken, checked and described like the others, but changes nothing,
 for the reason that stands there. A name that nobody knows is ignored with a warning that names the

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import socket
 from types import SimpleNamespace
 
@@ -54,11 +55,11 @@ class Place:
             metrics=Metrics(),
         )
         api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
-        listening = bind(
-            self.parts.host.network, [Address("PLAINTEXT", host, 0)], self.parts.settings
-        )
+        names = ("PLAINTEXT", "OTHER")
+        addresses = [Address(name, host, 0) for name in names]
+        listening = bind(self.parts.host.network, addresses, self.parts.settings)
         self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task, listening)
-        self.port = listening["PLAINTEXT"].port
+        self.port, self.other_port = (listening[name].port for name in names)
         self.server.accept()
         self.clients = []
 
@@ -67,11 +68,11 @@ class Place:
             {key.replace("_", "."): value for key, value in settings.items()}
         )
 
-    async def connect(self, host="127.0.0.1"):
+    async def connect(self, host="127.0.0.1", port=None):
         client = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         client.setblocking(False)
         self.clients.append(client)
-        await asyncio.get_running_loop().sock_connect(client, (host, self.port))
+        await asyncio.get_running_loop().sock_connect(client, (host, port or self.port))
         await rounds()
         return client
 
@@ -159,6 +160,44 @@ def test_who_waits_is_let_in_when_the_limit_is_raised():
         return before
 
     assert at(scenario, max_connections="1") == 1
+
+
+def test_a_listener_may_have_a_limit_of_its_own():
+    async def scenario(place):
+        first, second = [await place.connect() for _ in range(2)]
+        await place.until_inside(1)
+        await ask(second)
+        for _ in range(2):
+            await place.connect(port=place.other_port)
+        await place.until_inside(3)
+        await rounds()
+        before = place.inside
+        first.close()
+        return before, await answer(second)
+
+    before, told = at(scenario, **{"listener.name.plaintext.max.connections": "1"})
+    assert before == 3
+    assert told.endswith(b"echo")
+
+
+def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
+    async def scenario(place):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with socket.socket() as lowest:
+            # Newcomers get the lowest number that is free, and with this limit none is.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest.fileno() + 1, before[1]))
+            try:
+                lowest.setblocking(False)
+                address = "127.0.0.1", place.port
+                await asyncio.get_running_loop().sock_connect(lowest, address)
+                await until(lambda: "Cannot accept a connection" in caplog.text)
+                waiting = place.inside
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            await place.until_inside(1)
+            return waiting
+
+    assert at(scenario) == 0
 
 
 @pytest.mark.parametrize("overrides", ["", "10.1.2.3:5", "127.0.0.1:2,10.1.2.3:9"])

@@ -220,6 +220,12 @@ REFUSALS = [
         "prefix: [ssl.keystore.password]",
     ),
     (
+        BROKER,
+        ("listener.name.plaintext.max.connections", SET, "many"),
+        REQUEST,
+        "Invalid value many for configuration max.connections: Not a number of type INT",
+    ),
+    (
         Resource(Kind.BROKER, "abc"),
         ("max.connections", SET, "1"),
         REQUEST,

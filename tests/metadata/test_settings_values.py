@@ -154,8 +154,36 @@ def test_an_unknown_key_is_warned_about_with_the_nearest_name():
     assert load({"xyzzy": "3"}).notes == ("unknown setting xyzzy is ignored",)
 
 
-def test_keys_for_listeners_and_plug_ins_are_not_warned_about():
-    assert load({"listener.name.internal.ssl.keystore.location": "/k"}).notes == ()
+def test_keys_for_plug_ins_are_not_warned_about():
+    assert load({"rsm.config.bucket": "b"}).notes == ()
+
+
+def test_a_listener_may_have_a_limit_of_its_own():
+    own = "listener.name.plaintext.max.connections"
+    loaded = load({own: "5"})
+    assert loaded.notes == ()
+    settings = loaded.settings
+    assert settings.number_for("PLAINTEXT", "max.connections") == 5
+    assert settings.number_for("OTHER", "max.connections") == settings["max.connections"]
+    changed = settings.with_dynamic({own: "6"}, {})
+    assert changed.number_for("PLAINTEXT", "max.connections") == 6
+    assert changed.ignored == {}
+    with pytest.raises(SettingsError, match=r"max\.connections"):
+        load({own: "many"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "listener.name.plaintext.ssl.keystore.location",
+        "listener.name.plaintext.max.connection.creation.rate",
+        "listener.name.nobody.max.connections",
+    ],
+)
+def test_what_does_nothing_for_a_listener_is_told(key):
+    (note,) = load({key: "5"}).notes
+    assert note == f"without effect here, see docs/configuration.md: {key}"
+    assert key in BrokerSettings({}, {key: "5"}).ignored or key.endswith("max.connections")
 
 
 def test_settings_without_effect_are_told_in_one_line():

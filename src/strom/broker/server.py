@@ -1,7 +1,8 @@
 """The listeners: sockets that accept, the limits on who is let in, and who has been idle.
 
-- `max.connections` stops accepting until somebody leaves; `max.connections.per.ip` (and its
-  overrides) closes the surplus connection at once, as Kafka does.
+- `max.connections` stops accepting until somebody leaves, and so does that of one listener, for
+  who comes to it; `max.connections.per.ip` (and its overrides) closes the surplus connection at
+  once, as Kafka does.
 - `connections.max.idle.ms` closes who neither waits for an answer nor has sent or taken any
   bytes; less than 0 closes nobody.
 - `queued.max.request.bytes` bounds the memory of requests that are being received; those who
@@ -89,7 +90,8 @@ class Server:
         self._loop = asyncio.get_running_loop()
         self.alertness = Alertness(self._loop)
         self._listening = listening
-        self._accepting = False
+        #: The listeners that newcomers are taken from.
+        self._accepting: set[str] = set()
         self._stopped = False
         #: How large a frame may be.
         self.request_bytes_max = parts.settings.number("socket.request.max.bytes")
@@ -100,28 +102,31 @@ class Server:
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.connections: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
+        self._by_listener: Counter[str] = Counter()
         #: Set when a connection is gone.
         self._has_left = asyncio.Event()
         self.now_ms = parts.host.now_ms
 
     def accept(self) -> None:
-        """Let clients in, unless there are too many or it is over."""
-        if self._accepting or self._stopped or len(self.connections) >= self._connections_max:
+        """Let clients in where there are not too many, unless it is over."""
+        if self._stopped or len(self._accepting) == len(self._listening):
             return
-        self._accepting = True
-        for name, each in self._listening.items():
-            self._network.when_readable(each, partial(self._on_newcomers, name, each))
+        for listener, listening in self._listening.items():
+            if listener not in self._accepting and self._has_room(listener):
+                self._accepting.add(listener)
+                take = partial(self._on_newcomers, listener, listening)
+                self._network.when_readable(listening, take)
 
-    def _pause_accepting(self) -> None:
-        if self._accepting:
-            self._accepting = False
-            for each in self._listening.values():
-                self._network.when_readable(each, None)
+    def _pause_accepting(self, listener: str) -> None:
+        if listener in self._accepting:
+            self._accepting.remove(listener)
+            self._network.when_readable(self._listening[listener], None)
 
     def finish(self) -> None:
         """Let nobody in any more, and take no further request of those who are."""
         self._stopped = True
-        self._pause_accepting()
+        for listener in self._listening:
+            self._pause_accepting(listener)
         for connection in self.connections:
             connection.finish()
 
@@ -148,6 +153,7 @@ class Server:
     def forget(self, connection: Connection, error: Exception | None) -> None:
         """Take notice that a connection is gone."""
         self.connections.discard(connection)
+        self._by_listener[connection.listener] -= 1
         self._has_left.set()
         host = connection.address[0]
         self._by_address[host] -= 1
@@ -168,14 +174,17 @@ class Server:
         # The limit may have been raised, with nobody leaving.
         self.accept()
 
-    @property
-    def _connections_max(self) -> int:
-        return self._parts.settings.number("max.connections")
+    def _has_room(self, listener: str) -> bool:
+        """Whether the broker and the listener may have another connection."""
+        settings = self._parts.settings
+        is_full = len(self.connections) >= settings.number("max.connections")
+        limit = settings.number_for(listener, "max.connections")
+        return not is_full and self._by_listener[listener] < limit
 
     def _on_newcomers(self, listener: str, listening: Listening) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
-            if len(self.connections) >= self._connections_max:
-                self._pause_accepting()
+            if not self._has_room(listener):
+                self._pause_accepting(listener)
                 return
             try:
                 newcomer = listening.accept()
@@ -185,7 +194,7 @@ class Server:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 log.warning("Cannot accept a connection: %s", error)
-                self._pause_accepting()
+                self._pause_accepting(listener)
                 self._loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept)
                 return
             self._welcome(newcomer, listener)
@@ -200,6 +209,7 @@ class Server:
         connection.link = Link(newcomer.socket, connection, self._parts.host, self.start_task)
         self.connections.add(connection)
         self._by_address[host] += 1
+        self._by_listener[listener] += 1
         self._parts.metrics.accepted_connections += 1
         connection.link.resume_reading()
 

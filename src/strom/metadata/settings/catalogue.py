@@ -97,6 +97,8 @@ INTERNAL: Final = frozenset(
 )
 
 #: Broker settings that may change at run time, for one broker or for all.
+#: What has an effect for one listener alone, with its prefix.
+FOR_A_LISTENER: Final = ("max.connections",)
 DYNAMIC: Final = frozenset(name for name, each in BROKER.items() if each.mode != READ_ONLY)
 
 MINUTE_MS: Final = 60 * 1000
@@ -166,6 +168,17 @@ def broker_names(name: str) -> tuple[str, ...]:
 def group_stands_for(name: str) -> str | None:
     """Return the broker setting that stands in for a group setting that is not given."""
     return None if name in GROUP_ALONE else f"group.{name}"
+
+
+def broker_setting(name: str) -> Setting | None:
+    """Return the definition of a broker setting, also of one for a single listener."""
+    base = without_listener(name)
+    return BROKER.get(base) if base == name or base in FOR_A_LISTENER else None
+
+
+def listener_setting(listener: str, name: str) -> str:
+    """Return the name that sets something for one listener alone."""
+    return f"listener.name.{listener.lower()}.{name}"
 
 
 def without_listener(name: str) -> str:

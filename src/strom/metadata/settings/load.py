@@ -7,7 +7,12 @@ with one line that says what to do. What is odd but harmless comes back as notes
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from strom.metadata.settings.catalogue import BROKER, RUN_TIME_ONLY
+from strom.metadata.settings.catalogue import (
+    BROKER,
+    FOR_A_LISTENER,
+    RUN_TIME_ONLY,
+    listener_setting,
+)
 from strom.metadata.settings.definition import USED, SettingsError
 from strom.metadata.settings.listeners import Listeners, connection_limits, read_listeners
 from strom.metadata.settings.values import BrokerSettings
@@ -47,8 +52,9 @@ ALONE: Final = {
     "transaction.state.log.min.isr": "1",
 }
 
+OF_A_LISTENER: Final = "listener.name."
 #: Keys that begin so are handed on to something else, and so are not ours to know.
-HANDED_ON: Final = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
+HANDED_ON: Final = (OF_A_LISTENER, "rsm.config.", "rlmm.config.", "config.providers.")
 
 
 class Loaded(NamedTuple):
@@ -68,15 +74,24 @@ def load(static: Mapping[str, str]) -> Loaded:
     settings = BrokerSettings({**ALONE, **given} if is_alone else given)
     require_single_node(settings)
     require_sound(settings)
-    return Loaded(settings, read_listeners(settings), tuple(notes_on(static)))
+    listeners = read_listeners(settings)
+    return Loaded(settings, listeners, tuple(notes_on(static, listeners)))
 
 
-def notes_on(static: Mapping[str, str]) -> list[str]:
+def notes_on(static: Mapping[str, str], listeners: Listeners) -> list[str]:
     """Say what the user may want to know of keys that do not do what they seem to."""
+    heeded = {
+        listener_setting(each.name, name) for each in listeners.broker for name in FOR_A_LISTENER
+    }
     notes = [note for key in sorted(static) if (note := note_on(key))]
     if "broker.id" in static and "node.id" not in static:
         notes.append(f"broker.id is taken as node.id: write node.id={static['broker.id']} instead")
-    idle = [key for key in sorted(static) if key in BROKER and BROKER[key].accepted != USED]
+    idle = [
+        key
+        for key in sorted(static)
+        if (key in BROKER and BROKER[key].accepted != USED)
+        or (key.startswith(OF_A_LISTENER) and key not in heeded)
+    ]
     if idle:
         notes.append(f"without effect here, see docs/configuration.md: {', '.join(idle)}")
     return notes

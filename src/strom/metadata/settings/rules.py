@@ -5,7 +5,7 @@ is always all that a resource will have after the change, since values can contr
 Whether the topic, broker or group exists is for the caller to know.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from strom.metadata.settings.catalogue import (
@@ -15,6 +15,7 @@ from strom.metadata.settings.catalogue import (
     GROUP,
     TOPIC,
     Kind,
+    broker_setting,
     without_listener,
 )
 from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError
@@ -113,7 +114,7 @@ def require_topic(after: Mapping[str, str], settings: BrokerSettings) -> None:
     for name in after:
         if name not in TOPIC:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-    require_readable(after, TOPIC, ErrorCode.INVALID_CONFIG)
+    require_readable(after, TOPIC.get, ErrorCode.INVALID_CONFIG)
     least = settings.of_topic("min.compaction.lag.ms", after)
     most = settings.of_topic("max.compaction.lag.ms", after)
     assert isinstance(least, int)
@@ -144,7 +145,7 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         "These security configs can be dynamically updated only per-listener using the listener "
         "prefix",
     )
-    require_readable(after, BROKER, ErrorCode.INVALID_REQUEST)
+    require_readable(after, broker_setting, ErrorCode.INVALID_REQUEST)
     if for_all:
         refuse(
             {name for name in after if is_per_broker(name)},
@@ -183,11 +184,11 @@ def refuse(names: Iterable[str], why: str) -> None:
 
 
 def require_readable(
-    after: Mapping[str, str], definitions: Mapping[str, Setting], code: ErrorCode
+    after: Mapping[str, str], definition_of: Callable[[str], Setting | None], code: ErrorCode
 ) -> None:
     """Refuse the first value that its definition does not allow."""
     for name, text in after.items():
-        setting = definitions.get(name)
+        setting = definition_of(name)
         if setting is not None:
             try:
                 setting.read(text)
@@ -200,7 +201,7 @@ def require_group(after: Mapping[str, str], settings: BrokerSettings) -> None:
     for name in after:
         if name not in GROUP:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
-    require_readable(after, GROUP, ErrorCode.INVALID_CONFIG)
+    require_readable(after, GROUP.get, ErrorCode.INVALID_CONFIG)
     for name, text in after.items():
         require_within_bounds(name, GROUP[name].read(text), settings)
     for kind in GROUP_KINDS:
@@ -237,7 +238,7 @@ def require_client_metrics(after: Mapping[str, str]) -> None:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}"
             )
-    require_readable(after, CLIENT_METRICS, ErrorCode.INVALID_CONFIG)
+    require_readable(after, CLIENT_METRICS.get, ErrorCode.INVALID_CONFIG)
     interval = after.get("interval.ms")
     if interval is not None and not INTERVAL_MS_MIN <= int(interval) <= INTERVAL_MS_MAX:
         raise KafkaError(

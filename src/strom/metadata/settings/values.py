@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from strom.log.config import LogConfig
-from strom.metadata.settings.catalogue import BROKER, DYNAMIC, TOPIC, TOPIC_STANDS_FOR, UNITS
+from strom.metadata.settings.catalogue import (
+    BROKER,
+    DYNAMIC,
+    TOPIC,
+    TOPIC_STANDS_FOR,
+    UNITS,
+    broker_setting,
+    listener_setting,
+    without_listener,
+)
 from strom.metadata.settings.definition import SettingsError, Value
 
 #: How many different topic configurations are remembered; far more are not seen in practice.
@@ -89,6 +98,11 @@ class BrokerSettings:
         value = self._values[name]
         assert isinstance(value, int)
         return value
+
+    def number_for(self, listener: str, name: str) -> int:
+        """Return a whole number that one listener may have of its own."""
+        own = listener_setting(listener, name)
+        return self.number(own if own in self._values else name)
 
     def ratio(self, name: str) -> float:
         """Return a number with a fraction."""
@@ -180,11 +194,15 @@ class BrokerSettings:
     def _overlay(self, layer: Mapping[str, str]) -> None:
         """Put what was set at run time over what is there, as far as it can be followed."""
         for name, text in layer.items():
-            if name not in DYNAMIC:
+            setting = broker_setting(name)
+            if setting is None:
+                self.ignored[name] = "there is nothing here that it could change"
+                continue
+            if without_listener(name) not in DYNAMIC:
                 self.ignored[name] = "it cannot change at run time"
                 continue
             try:
-                self._values[name] = BROKER[name].read(text)
+                self._values[name] = setting.read(text)
             except ValueError as problem:
                 self.ignored[name] = str(problem)
 
@@ -199,7 +217,7 @@ def read_static(static: Mapping[str, str]) -> dict[str, Value]:
     """Parse the file's settings; raise on the first that will not do."""
     read: dict[str, Value] = {}
     for name, text in static.items():
-        setting = BROKER.get(name)
+        setting = broker_setting(name)
         if setting is None:
             continue
         try:
