@@ -5,15 +5,19 @@ import contextlib
 import os
 import socket
 import tempfile
+import threading
 
 import pytest
 
 from strom.broker import link as linking
 from strom.broker.host import Host
 from strom.broker.link import Link
+from strom.broker.page_cache import read_through
 from strom.log import disk as disks
 from strom.log.disk import RealDisk
 from strom.wire.fetch import Slice
+
+MEBIBYTE = 1 << 20
 
 
 class Owner:
@@ -134,9 +138,27 @@ def test_a_small_slice_behind_the_end_of_its_file_ends_the_link(file):
 
 
 def test_the_portable_path_needs_no_hint_about_the_page_cache(monkeypatch, request):
-    monkeypatch.setattr(linking, "HAS_NOWAIT", False)
     monkeypatch.setattr(disks, "HAS_NOWAIT", False)
     asyncio.run(exchange(request.getfixturevalue("file"), zero_copy=False))
+
+
+def test_what_nobody_can_tell_of_is_read_by_a_thread_once(file, monkeypatch):
+    read = []
+
+    def note(fd, position, size):
+        read.append((threading.get_ident(), position, size))
+        read_through(fd, position, size)
+
+    monkeypatch.setattr(linking, "read_through", note)
+    monkeypatch.setattr(linking, "is_resident", lambda *_: False)
+    asyncio.run(exchange(file))
+    pieces = [
+        (17, MEBIBYTE),
+        (17 + MEBIBYTE, MEBIBYTE),
+        (17 + 2 * MEBIBYTE, 3_000_000 - 2 * MEBIBYTE),
+    ]
+    assert [each[1:] for each in read] == [*pieces, (0, 9)]
+    assert threading.get_ident() not in {each[0] for each in read}
 
 
 def test_others_get_their_turn_while_an_answer_of_many_parts_is_sent(monkeypatch):

@@ -21,6 +21,7 @@ from typing import Protocol, cast
 
 from strom.broker.host import Host
 from strom.broker.network import Socket
+from strom.broker.page_cache import is_resident, read_through
 from strom.log.cold import ColdError
 from strom.wire.fetch import Part, Slice
 
@@ -33,7 +34,6 @@ PARTS_JOINED_MAX = 8
 COPY_BYTES_MAX = 1 << 18
 #: How many parts are sent before others get their turn on the loop.
 PARTS_AT_ONCE = 256
-HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 
 
@@ -242,7 +242,7 @@ class Link:
         if self._resident_bytes <= 0:
             wanted = min(first.size, SLICE_BYTES_MAX)
             if not is_resident(fd, first.position, wanted):
-                self._warm(lambda: read_through(fd, first.position, wanted))
+                self._warm(lambda: read_through(fd, first.position, wanted), wanted)
                 return 0, 0
             self._resident_bytes = wanted
         wanted = min(first.size, self._resident_bytes)
@@ -256,15 +256,15 @@ class Link:
         try:
             data = cast(SlicedFile, first.file).read_now(first.position, wanted)
         except ColdError as cold:
-            self._warm(cold.fetch)
+            self._warm(cold.fetch, 0)
             return 0, 0
         return wanted, self._socket.send(memoryview(data)) if data else 0
 
-    def _warm(self, read: Callable[[], object]) -> None:
+    def _warm(self, read: Callable[[], object], size: int) -> None:
         self._warming = True
-        self._start_task(self._read_and_go_on(read))
+        self._start_task(self._read_and_go_on(read, size))
 
-    async def _read_and_go_on(self, read: Callable[[], object]) -> None:
+    async def _read_and_go_on(self, read: Callable[[], object], size: int) -> None:
         """Have a thread read the slice, so that the loop finds it in memory."""
         try:
             await self._host.offload(read)
@@ -274,6 +274,9 @@ class Link:
         finally:
             self._warming = False
         if not self._closed:
+            # Nothing was sent meanwhile. Asked again, a system that is short of memory, or that
+            # cannot tell, would have it read for ever.
+            self._resident_bytes = size
             self._on_writable()
 
     def _start_writing(self) -> None:
@@ -312,31 +315,3 @@ def read_small(part: Slice) -> bytes | bytearray | memoryview | None:
         # The long way reads it in a thread, or ends the link.
         return None
     return data if len(data) == part.size else None
-
-
-def is_resident(fd: int, position: int, size: int) -> bool:
-    """Tell whether the slice's two ends are in the page cache; True where nobody can tell."""
-    if not HAS_NOWAIT:
-        return True
-    byte = bytearray(1)
-    try:
-        os.preadv(fd, [byte], position, os.RWF_NOWAIT)
-        os.preadv(fd, [byte], position + size - 1, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        # Some file systems (a memory one, for instance) do not know the flag, nor need it.
-        if error.errno not in (errno.EOPNOTSUPP, errno.ENOTSUP):
-            raise
-    return True
-
-
-def read_through(fd: int, position: int, size: int) -> None:
-    """Read the range and forget it; the page cache does not."""
-    scratch = bytearray(min(size, COPY_BYTES_MAX))
-    end = position + size
-    while position < end:
-        count = os.preadv(fd, [scratch], position)
-        if count == 0:
-            return
-        position += count
