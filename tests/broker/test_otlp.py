@@ -1,9 +1,11 @@
 """Reading pushes: the messages of OpenTelemetry, compressed or not, and what is none."""
 
+import sys
+
 import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
-from strom.broker.otlp import EXPANSION_MAX, read_push
+from strom.broker.otlp import EXPANSION_MAX, read_push, warn_of_missing_package
 from strom.broker.telemetry import Sample
 from strom.records.compression import Codec, compress
 from strom.wire.errors import ErrorCode, KafkaError
@@ -62,3 +64,12 @@ def test_a_push_that_grows_too_much_is_refused():
     bomb = compress(Codec.ZSTD, bytes(limit * EXPANSION_MAX + 1))
     assert len(bomb) < limit
     assert refusal(Codec.ZSTD, bomb, limit) == ErrorCode.INVALID_RECORD
+
+
+def test_without_the_package_it_is_said_once_that_nothing_is_shown(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.metrics.v1.metrics_pb2", None)
+    warn_of_missing_package.cache_clear()
+    for _ in range(2):
+        assert read_push(Codec.NONE, data(), LIMIT) == []
+    (warning,) = caplog.messages
+    assert "pip install strom[telemetry]" in warning

@@ -1,12 +1,14 @@
 """Reads the metrics that clients push: OpenTelemetry's MetricsData, as protobuf.
 
 The package with its messages is large and seldom needed: it is loaded with the first push, and a
-broker without it (the extra `telemetry`) takes pushes and shows nothing of them.
+broker without it (the extra `telemetry`) takes pushes, shows nothing of them, and says so once.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from strom.broker.telemetry import Attributes, Sample
@@ -16,6 +18,8 @@ from strom.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
     from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, NumberDataPoint
+
+log = logging.getLogger("strom.telemetry")
 
 #: How many times its size on the wire a push may grow to; Kafka's zstd reaches about ten.
 EXPANSION_MAX = 16
@@ -28,6 +32,7 @@ def read_push(codec: int, data: bytes, bytes_max: int) -> list[Sample]:
         from google.protobuf.message import DecodeError
         from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
     except ImportError:
+        warn_of_missing_package()
         return []
     message = MetricsData()
     try:
@@ -41,6 +46,12 @@ def read_push(codec: int, data: bytes, bytes_max: int) -> list[Sample]:
         for metric in scope.metrics
         for sample in samples_of(metric)
     ]
+
+
+@cache
+def warn_of_missing_package() -> None:
+    """Say once that clients' metrics are not shown, and what would change that."""
+    log.warning("Metrics of clients are taken and not shown: pip install strom[telemetry]")
 
 
 def samples_of(metric: Metric) -> Iterator[Sample]:
