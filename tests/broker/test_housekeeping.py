@@ -1,13 +1,15 @@
 """Chores: one that fails is tried again, and none is done once the broker stops."""
 
 import asyncio
+import threading
 from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 
 from strom.broker.host import Host
-from strom.broker.housekeeping import Housekeeping
+from strom.broker.housekeeping import STALL_CHECK_SECONDS, Housekeeping
+from strom.broker.metrics import Metrics
 from strom.broker.replicas import Replicas
 from strom.log.config import LogConfig
 from strom.log.directory import LogDirectory, Meta
@@ -16,6 +18,8 @@ from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
 from strom.testing.disk import FakeDisk
 
+PATIENCE_SECONDS = 30
+BLOCKED_SECONDS = 0.2
 EVERY = "log.flush.offset.checkpoint.interval.ms"
 
 
@@ -135,3 +139,24 @@ def test_retention_leaves_the_files_of_a_namesake_alone(place):
     asyncio.run(Housekeeping(parts, None).retain())
     assert looked_at == [deleted]
     assert directory.disk.scan("/data/t-0") == before
+
+
+def block_the_loop():
+    threading.Event().wait(BLOCKED_SECONDS)
+
+
+def test_the_longest_stall_of_the_loop_is_kept():
+    metrics = Metrics()
+
+    async def run():
+        parts = SimpleNamespace(settings=BrokerSettings(), metrics=metrics)
+        watching = asyncio.get_running_loop().create_task(Housekeeping(parts, None)._watch_loop())
+        await asyncio.sleep(0)
+        block_the_loop()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not metrics.longest_stall_ms:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0)
+        watching.cancel()
+
+    asyncio.run(run())
+    assert metrics.longest_stall_ms >= (BLOCKED_SECONDS - STALL_CHECK_SECONDS) * 1000
