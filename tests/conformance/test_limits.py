@@ -291,6 +291,10 @@ def test_health_and_metrics_are_on_one_port(http):
     told = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
     assert float(told["kafka_server_brokertopicmetrics_messagesin_total"]) == 1
     assert float(told["kafka_server_brokertopicmetrics_bytesin_total"]) == 68 + 7
+    of_topic = 'kafka_server_brokertopicmetrics_bytesin_total{topic="flugdaten"}'
+    assert float(told[of_topic]) == 68 + 7
+    assert float(told["kafka_controller_kafkacontroller_activecontrollercount"]) == 1
+    assert float(told["kafka_controller_kafkacontroller_offlinepartitionscount"]) == 0
     assert float(told["kafka_server_replicamanager_partitioncount"]) == 1
     assert float(told["kafka_server_replicamanager_leadercount"]) == 1
     assert float(told['kafka_network_requestmetrics_requests_total{request="Produce"}']) == 1

@@ -29,6 +29,7 @@ from strom.broker.context import Endpoint, Parts
 from strom.broker.coordination import Surroundings as Around
 from strom.broker.dispatch import Api, api_of
 from strom.broker.flushing import Flushing
+from strom.broker.gauges import add_gauges
 from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
 from strom.broker.http import HttpServer, bind_http
@@ -146,7 +147,7 @@ class Broker:
             await self._join(parts, storage)
             housekeeping.start(self.start_task)
             self.start_task(self._report(storage))
-            self._add_gauges(parts, server)
+            add_gauges(parts, server)
             server.accept()
             self.is_serving = True
             on_ready()
@@ -345,41 +346,6 @@ class Broker:
             rack=parts.settings.text("broker.rack"),
             directories=tuple(each.id for each in storage.logs if each.id is not None),
             previous_epoch=storage.metadata.clean_epoch,
-        )
-
-    def _add_gauges(self, parts: Parts, server: Server) -> None:
-        metrics, replicas = parts.metrics, parts.replicas
-        metrics.add_source(parts.telemetry.collect)
-        server_metrics = "kafka_server_replicamanager_"
-        metrics.add_gauge(
-            server_metrics + "partitioncount",
-            "Partitions on this broker.",
-            lambda: sum(1 for _ in replicas.partitions()),
-        )
-        metrics.add_gauge(
-            server_metrics + "leadercount",
-            "Partitions that this broker leads.",
-            lambda: sum(1 for each in replicas.partitions() if each.is_leader),
-        )
-        metrics.add_gauge(
-            "kafka_log_logmanager_offlinelogdirectorycount",
-            "Log directories that failed.",
-            lambda: len(replicas.directories) - len(replicas.online_directories),
-        )
-        metrics.add_gauge(
-            "kafka_controller_kafkacontroller_globaltopiccount",
-            "Topics of the cluster.",
-            lambda: len(parts.image.topics_by_name),
-        )
-        metrics.add_gauge(
-            "kafka_server_socketservermetrics_connection_count",
-            "Open connections.",
-            lambda: len(server.connections),
-        )
-        metrics.add_gauge(
-            "strom_loop_longest_stall_seconds",
-            "The longest time that the event loop was kept from its work.",
-            lambda: metrics.longest_stall_ms / 1000,
         )
 
     # While it runs.

@@ -5,7 +5,7 @@ names that a Kafka operator knows from the JMX exporter, when somebody asks for 
 the Prometheus library loaded. Each broker has its own: several may live in one process.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Metrics:
     """The counters of one broker."""
 
     __slots__ = (
+        "_by_topic",
         "_gauges",
         "_requests",
         "_sources",
@@ -51,6 +52,8 @@ class Metrics:
     def __init__(self) -> None:
         self._requests: dict[str, RequestCount] = {}
         self._gauges: list[Gauge] = []
+        #: What reads a counter's share of every topic, by the counter's name.
+        self._by_topic: dict[str, Callable[[], Mapping[str, int]]] = {}
         self._sources: list[Callable[[], Iterator[Metric]]] = []
         self.accepted_connections = 0
         self.failed_requests = 0
@@ -74,6 +77,10 @@ class Metrics:
         """Show a number that somebody else keeps."""
         self._gauges.append(Gauge(name, help_text, read))
 
+    def add_topics(self, name: str, read: Callable[[], Mapping[str, int]]) -> None:
+        """Show of a counter what each topic has of it too."""
+        self._by_topic[name] = read
+
     def add_source(self, collect: Callable[[], Iterator["Metric"]]) -> None:
         """Show metrics that somebody else has in the library's form."""
         self._sources.append(collect)
@@ -83,7 +90,11 @@ class Metrics:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for name, help_text, value in self._counters():
-            yield CounterMetricFamily(name, help_text, value=value)
+            counter = CounterMetricFamily(name, help_text, value=value)
+            if name in self._by_topic:
+                for topic, share in sorted(self._by_topic[name]().items()):
+                    counter.add_sample(f"{name}_total", {"topic": topic}, share)
+            yield counter
         for gauge in self._gauges:
             yield GaugeMetricFamily(gauge.name, gauge.help, value=gauge.read())
         requests = CounterMetricFamily(

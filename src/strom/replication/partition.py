@@ -38,6 +38,8 @@ class Partition:
 
     __slots__ = (
         "_watchers",
+        "appended_bytes",
+        "appended_records",
         "directory",
         "flushing",
         "in_sync_min",
@@ -61,6 +63,9 @@ class Partition:
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
         self.in_sync_min = 1
+        #: What producers have written since the partition is here; metrics sum it up by topic.
+        self.appended_bytes = 0
+        self.appended_records = 0
         #: There while this broker leads the partition.
         self.progress: Progress | None = None
         #: Who waits for the partition to grow; None while nobody does, for most have nobody.

@@ -204,6 +204,8 @@ def append(
         return refusal(topic, index, error, context)
     metrics.produced_bytes += len(records)
     metrics.produced_records += header.record_count
+    partition.appended_bytes += len(records)
+    partition.appended_records += header.record_count
     receipts.append((partition, appended))
     return ProducePartitionResponse(
         index,
