@@ -61,6 +61,29 @@ def test_grp_05_a_silent_members_work_goes_to_the_others():
     assert other not in table.group.members
 
 
+def test_grp_11_a_member_that_stalls_costs_one_round_and_one_more_when_it_is_back():
+    table = Table()
+    stays, stalls = table.found(2)
+
+    def pass_time(generation_id, *ids):
+        for _ in range(6):
+            table.advance(SESSION_MS // 2)
+            for each in ids:
+                table.beat(each, generation_id)
+
+    pass_time(1, stays)
+    table.join(stays)
+    table.settle()
+    pass_time(2, stays)
+    assert (table.group.generation_id, table.group.phase) == (2, Phase.STABLE)
+    assert table.beat(stalls, 1).error is ErrorCode.UNKNOWN_MEMBER_ID
+    back, _ = table.enter()
+    table.join(stays)
+    table.settle()
+    pass_time(3, stays, back)
+    assert (table.group.generation_id, table.group.phase) == (3, Phase.STABLE)
+
+
 def test_a_member_that_leaves_calls_the_others_in_at_once():
     table = Table()
     leader, other = table.found(2)

@@ -185,6 +185,20 @@ def test_new_partitions_are_shared_out(table):
     assert before[1] <= set(b.holds["t"])
 
 
+def test_each_change_raises_the_epoch_once_and_nothing_else_does(table):
+    """GRP-11: partitions, a topic that goes, a member that leaves, and then quiet."""
+    table.set_topic("u", 1)
+    a, b = [table.client(name, "t", "u") for name in "ab"]
+    table.settle(a, b)
+    epochs = [table.group.epoch]
+    for change in (lambda: table.set_topic("t", 6), lambda: table.delete_topic("u"), b.leave):
+        change()
+        for _ in range(3):
+            table.settle(*([a] if change == b.leave else [a, b]))
+        epochs.append(table.group.epoch)
+    assert epochs == list(range(epochs[0], epochs[0] + 4))
+
+
 def test_a_deleted_topic_is_taken_from_members(table):
     table.set_topic("u", 1)
     a = table.client("a", "t", "u")
