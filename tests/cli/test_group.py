@@ -3,10 +3,12 @@
 import json
 import time
 import uuid
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from strom.cli import group as cli_group
 from strom.cli import lag
 
 pytestmark = pytest.mark.slow
@@ -49,16 +51,33 @@ def test_lag_is_told_in_messages_and_in_time(on_cluster, group, topic, monkeypat
     assert "Current offset" in shown and "Lag in time" in shown
 
 
-def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic):
-    """OFS-10."""
+def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypatch):
+    """OFS-08."""
+    waited = []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 3:
+            raise InterruptedError("enough")
+
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=wait))
+    shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
+    assert waited == [0.5] * 3
+    assert shown.count("Current offset") == 3
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic, protocol):
+    """OFS-10, GRP-03."""
     name = f"group-{uuid.uuid4()}"
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name, "client.id": "reader"})
+    config = {"bootstrap.servers": bootstrap, "group.id": name, "client.id": "reader"}
+    consumer = Consumer(config | {"group.protocol": protocol})
     consumer.subscribe([topic])
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not consumer.assignment() and time.monotonic() < deadline:
         consumer.poll(0.1)
     found = described(on_cluster, name)
-    assert (found["state"], found["type"]) == ("Stable", "Classic")
+    assert (found["state"], found["type"]) == ("Stable", protocol.title())
     (member,) = found["members"]
     assert member["client_id"] == "reader"
     assert member["partitions"] == [f"{topic}-{n}" for n in range(3)]
