@@ -255,7 +255,9 @@ def topic_of(codec):
 
 def test_kafka_and_strom_read_what_the_other_wrote(kafka_tool, broker_process):
     """One directory, with Kafka, with Strom, and with Kafka again."""
-    peer = nodes.KafkaProcess(nodes.new_directory("kafka")).start()
+    # Its group is one consumer: nobody else is waited for.
+    alone = "group.initial.rebalance.delay.ms=0", "offsets.topic.num.partitions=1"
+    peer = nodes.KafkaProcess(nodes.new_directory("kafka"), *alone).start()
     try:
         admin = AdminClient({"bootstrap.servers": peer.bootstrap})
         for future in admin.create_topics([topic_of(codec) for codec in CODECS]).values():
