@@ -3,7 +3,8 @@
 A `Worker` speaks the protocol itself, in either version of transactions, so that it can die at any
 of its steps, repeat a request whose answer was lost, or go on as a zombie when another one has
 taken over. What it reads is the numbers from 0 on; where it goes on is what its group has
-committed. Each number goes to two partitions of a topic and must be in both, once and in order.
+committed. Each number goes to two partitions of a topic and to another topic, and must be in all of
+them, once and in order.
 
 `CopierProcess` is a process with librdkafka that copies a topic as a member of a group.
 """
@@ -25,6 +26,9 @@ from tests.conformance.raw import Raw
 PATIENCE_SECONDS = 60
 TIMEOUT_MS = 60_000
 PARTITIONS = 2
+#: How much goes into one transaction: there shall be many.
+NUMBERS_MAX = 2
+COPIED_MAX = 40
 #: Never set.
 PAUSE = threading.Event()
 
@@ -61,12 +65,15 @@ class Worker:
     def __init__(self, process, name, *, version, dice, deadline):
         #: The topic has the name of the transactional id.
         self.process, self.name, self.topic = process, name, name
+        self.places = [*((name, each) for each in range(PARTITIONS)), (other_topic(name), 0)]
         self.version, self.dice, self.deadline = version, dice, deadline
         self.raw = None
         self.id, self.epoch, self.sequences = -1, -1, {}
         #: How likely each step is the last one of this incarnation.
         self.mortality = 0.02
         self.transactions = 0
+        #: One before it that is to come back while a transaction of this one is open.
+        self.zombie = None
 
     # Talking to a broker that comes and goes.
 
@@ -134,7 +141,7 @@ class Worker:
         self.init()
         number = self.committed()
         while number < end:
-            count = min(self.dice.randint(1, 4), end - number)
+            count = min(self.dice.randint(1, NUMBERS_MAX), end - number)
             try:
                 done = self.transact(number, count)
             except RefusedError:
@@ -145,14 +152,18 @@ class Worker:
             number = number + count if done else number
 
     def transact(self, number, count):
-        """One transaction: the numbers, to both partitions, and the offset behind them."""
-        partitions = list(range(PARTITIONS))
-        self.dice.shuffle(partitions)
+        """One transaction: the numbers, to all places, and the offset behind them."""
+        places = self.dice.sample(self.places, len(self.places))
         if self.version == 1:
-            self.add(partitions)
-        for partition in partitions:
+            self.add(places)
+        # All at once, or one of them first: then there is something to die in between.
+        cut = self.dice.choice([len(places), 1])
+        for some in filter(None, (places[:cut], places[cut:])):
             self.may_die()
-            self.write(partition, [b"%d" % each for each in range(number, number + count)])
+            self.write(some, [b"%d" % each for each in range(number, number + count)])
+            if self.zombie is not None:
+                haunt(self.zombie)
+                self.zombie = None
         self.may_die()
         self.commit_offset(number + count)
         self.may_die()
@@ -160,9 +171,12 @@ class Worker:
         self.end(commit=commit)
         return commit
 
-    def add(self, partitions):
+    def add(self, places):
         asked = {f"v3_and_below_{key}": value for key, value in self.who().items()}
-        asked["v3_and_below_topics"] = [{"name": self.topic, "partitions": partitions}]
+        asked["v3_and_below_topics"] = [
+            {"name": topic, "partitions": [each for name, each in places if name == topic]}
+            for topic in sorted({name for name, _ in places})
+        ]
         self.ask("add_partitions_to_txn", 3, asked, codes_deep)
         self.ask(
             "add_offsets_to_txn",
@@ -171,19 +185,26 @@ class Worker:
             lambda a: [a["error_code"]],
         )
 
-    def write(self, partition, values):
-        sequence = self.sequences.get(partition, 0)
+    def write(self, places, values):
+        """Write the values to each of the places, in one request."""
+        data = [
+            {"name": topic, "partition_data": [self.batch_for((topic, each), values)]}
+            for topic, each in places
+        ]
+        asked = {"transactional_id": self.name, "acks": -1, "timeout": 10_000, "topic_data": data}
+        version = 12 if self.version == 2 else 11
+        self.ask("produce", version, asked, lambda a: codes_deep(a["responses"]))
+        for place in places:
+            self.sequences[place] = self.sequences.get(place, 0) + len(values)
+
+    def batch_for(self, place, values):
         records = batch(
             values,
-            producer=Author(self.id, self.epoch, sequence),
+            producer=Author(self.id, self.epoch, self.sequences.get(place, 0)),
             time_ms=round(time.time() * 1000),
             attributes=TRANSACTIONAL,
         )
-        data = {"name": self.topic, "partition_data": [{"index": partition, "records": records}]}
-        asked = {"transactional_id": self.name, "acks": -1, "timeout": 10_000, "topic_data": [data]}
-        version = 12 if self.version == 2 else 11
-        self.ask("produce", version, asked, lambda a: codes_deep(a["responses"]))
-        self.sequences[partition] = sequence + len(values)
+        return {"index": place[1], "records": records}
 
     def commit_offset(self, offset):
         place = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
@@ -199,6 +220,11 @@ class Worker:
         if self.version == 2:
             self.id, self.epoch = answer["producer_id"], answer["producer_epoch"]
             self.sequences = {}
+
+
+def other_topic(name):
+    """The second topic that a worker writes to."""
+    return f"{name}-too"
 
 
 def codes_in(items):
@@ -221,16 +247,18 @@ def codes_deep(value):
 def run_lives(process, name, *, version, seed, end, deadline):
     """Live one life after the other until the work is done; how many transactions that took.
 
-    A dead worker may come back as a zombie, once another one has begun: nothing that it does may
-    count.
+    A dead worker may come back as a zombie, when another one has begun or has a transaction open:
+    nothing that it does may count.
     """
     dice, transactions, dead = random.Random(seed), 0, None
     while True:
         worker = Worker(process, name, version=version, dice=dice, deadline=deadline)
         try:
-            if dead is not None and dice.random() < 0.5:
+            if dead is not None and dice.random() < 0.3:
                 worker.init()
                 haunt(dead)
+            elif dice.random() < 0.5:
+                worker.zombie = dead
             worker.work(end)
         except (DeadError, FencedError):
             transactions += worker.transactions
@@ -245,7 +273,7 @@ def haunt(zombie):
     """Have a dead worker try to go on with what it was doing."""
     zombie.mortality = 0
     steps = [
-        lambda: zombie.write(0, [b"haunted"]),
+        lambda: zombie.write([(zombie.topic, 0)], [b"haunted"]),
         lambda: zombie.commit_offset(10**9),
         lambda: zombie.end(commit=True),
     ]
@@ -280,7 +308,8 @@ def copy(bootstrap, source, target, name, seed):
     producer.init_transactions(PATIENCE_SECONDS)
     consumer.subscribe([source])
     while True:
-        found = [each for each in consumer.consume(dice.randint(1, 40), 0.2) if not each.error()]
+        count = dice.randint(1, COPIED_MAX)
+        found = [each for each in consumer.consume(count, 0.2) if not each.error()]
         if not found:
             continue
         producer.begin_transaction()

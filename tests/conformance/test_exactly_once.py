@@ -16,10 +16,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.conformance.exactly_once import (
+    NUMBERS_MAX,
     PARTITIONS,
     PAUSE,
     CopierProcess,
     end_offsets,
+    other_topic,
     read_committed,
     run_lives,
 )
@@ -30,6 +32,8 @@ SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
 PATIENCE_SECONDS = 240
 #: In each round; a start takes longer than the work.
 KILLS_MAX = 6
+#: So many numbers in each round, for each of two workers.
+GOAL = 150
 COPIERS = "target-copiers"
 SETTINGS = {
     "transaction_abort_timed_out_transaction_cleanup_interval_ms": 500,
@@ -94,14 +98,15 @@ class Killer:
 
 
 @pytest.mark.parametrize("version", [1, 2], ids=["version 1", "version 2"])
-def test_txn_12_whoever_dies_each_number_is_there_once(broker_process, version):
+def test_txn_12_whoever_dies_each_number_is_there_once(broker_process, version, record_property):
     seed = seed_of_soak() if SOAK_SECONDS else SEED + version
     dice = random.Random(seed)
     process = broker_process(**SETTINGS)
     names = ["a", "b"]
     create(process, *names)
+    create(process, *map(other_topic, names), partitions=1)
     done, end = 0, time.monotonic() + SOAK_SECONDS / 4
-    goal = 150
+    total, kills = 0, 0
     while done == 0 or time.monotonic() < end:
         deadline = time.monotonic() + PATIENCE_SECONDS
         with Killer(process, dice) as killer, ThreadPoolExecutor(len(names)) as pool:
@@ -112,20 +117,25 @@ def test_txn_12_whoever_dies_each_number_is_there_once(broker_process, version):
                     name,
                     version=version,
                     seed=dice.random(),
-                    end=done + goal,
+                    end=done + GOAL,
                     deadline=deadline,
                 )
                 for name in names
             ]
             transactions = sum(each.result() for each in lives)
-        done += goal
-        assert transactions > goal // 4
+        done += GOAL
+        total, kills = total + transactions, kills + killer.kills
+        assert transactions >= len(names) * GOAL // NUMBERS_MAX
         assert killer.kills, "nobody was killed"
         for name in names:
             expected = [b"%d" % each for each in range(done)]
             found = read_committed(process.bootstrap, name, PARTITIONS)
             assert found == dict.fromkeys(range(PARTITIONS), expected), f"seed {seed}"
+            also = read_committed(process.bootstrap, other_topic(name), 1)
+            assert also == {0: expected}, f"seed {seed}"
             assert committed_offset(process, f"{name}-group", name, 0) == done, f"seed {seed}"
+    record_property("transactions", total)
+    record_property("kills of the broker", kills)
     process.stop()
 
 
