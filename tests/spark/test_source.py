@@ -214,3 +214,15 @@ def test_a_topic_made_anew_is_never_passed_over_in_silence(spark, topics, tmp_pa
         assert "deleted and made anew" in str(caught.value)
     else:
         assert len(again.run_to_the_end()) == 30
+
+
+def test_workers_load_what_is_compiled(spark):
+    """Every Python process of a query would compile PySpark anew if it came from its zip."""
+
+    def where(_):
+        import pyspark
+
+        return pyspark.__file__
+
+    (found,) = spark.sparkContext.parallelize([0], 1).map(where).collect()
+    assert ".zip" not in found

@@ -5,14 +5,26 @@
 Each setting can be overridden, and nothing here needs them: any session reads and writes topics.
 """
 
+import atexit
 import os
+import shutil
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
+import pyspark
 from pyspark.sql import SparkSession
 
 #: The same Python for workers as for the driver; else the first `python3` on the path is taken.
 _PYTHON = "PYSPARK_PYTHON"
+_WORKERS_PYTHON = "spark.pyspark.python"
+
+#: Where Spark is; without it PySpark takes the one that it came with.
+_HOME = "SPARK_HOME"
+#: What of a Spark's home its Python processes find their PySpark in.
+_ZIPPED = "python"
 
 RECOMMENDED = {
     # Records go between the JVM and its Python workers over sockets of the file system.
@@ -46,4 +58,31 @@ def open_session(
         builder = builder.master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    # Workers of another Python may have no PySpark but the zipped one.
+    has_pyspark = os.environ[_PYTHON] == sys.executable and _WORKERS_PYTHON not in chosen
+    is_local = master is not None and master.startswith("local")
+    with _home_without_zips() if is_local and has_pyspark else nullcontext():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _home_without_zips() -> Iterator[None]:
+    """Have the workers of a Spark that PySpark brought along load the PySpark that is installed.
+
+    By itself Spark has them load it from a zip, where nothing is kept compiled: each Python process
+    then begins by compiling PySpark for a second, and a query starts several. So Spark is given a
+    home with all that is in its own, but for the zips.
+    """
+    if _HOME in os.environ:
+        yield
+        return
+    home = tempfile.mkdtemp(prefix="strom-spark-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != _ZIPPED:
+            Path(home, entry.name).symlink_to(entry)
+    os.environ[_HOME] = home
+    try:
+        yield
+    finally:
+        del os.environ[_HOME]
