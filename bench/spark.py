@@ -11,7 +11,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from bench.case import Bar, Case, Measure, load
-from bench.stage import Stage, thirds
+from bench.stage import PARTITIONS, Stage, thirds
 from tests import nodes
 
 SIZES = {"1 KB": 1000, "100 B": 100}
@@ -156,7 +156,8 @@ def read_backlog(side, effort):
     queries = []
 
     def work():
-        limit = {"maxOffsetsPerTrigger": -(-count // MICRO_BATCHES)}
+        # Each partition's share is rounded down; what that leaves would be one batch more.
+        limit = {"maxOffsetsPerTrigger": count // MICRO_BATCHES + 2 * PARTITIONS}
         rows = side.stream(side.stage.topics[size], **limit, **side.reading)
         queries.append(side.start(rows.writeStream.format("noop"), availableNow=True))
         queries[0].awaitTermination(AWAIT_SECONDS)
