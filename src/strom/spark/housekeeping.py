@@ -5,13 +5,14 @@ milliseconds. What is there after the second task stays for good, so it is taken
 """
 
 import gc
-import itertools
+from collections import Counter
 
-_tasks = itertools.count(1)
+_tasks: Counter[str] = Counter()
 
 
-def end_task() -> None:
-    """Call at the end of each task."""
-    if next(_tasks) == 2:
+def end_task(kind: str = "records") -> None:
+    """Call at the end of each task; one of another kind has loaded other modules."""
+    _tasks[kind] += 1
+    if _tasks[kind] == 2:
         gc.collect()
         gc.freeze()

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StructType
 
 from strom.spark.bodies.body import Body, Reader, UnreadableError, UnwritableError, Writer
+from strom.spark.housekeeping import end_task
 
 #: The fields of what is read: the columns, and the reason why there are none.
 COLUMNS, REASON = "columns", "reason"
@@ -41,6 +42,9 @@ def read_column(body: Body, values: pa.Array) -> pa.Array:
         rows.append(row)
         reasons.append(reason)
     columns = _columns(rows, reasons, kind)
+    del rows
+    # A small task is one batch.
+    end_task("values")
     return pa.StructArray.from_arrays(
         [columns, pa.array(reasons, pa.string())], names=[COLUMNS, REASON]
     )
