@@ -72,7 +72,7 @@ class Stage:
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
         self.broker = None if bootstrap else Strom({}).start()
         self.bootstrap = bootstrap or self.broker.bootstrap
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self.spark = open_spark(self.home)
         #: Those that are read, by the size of their values.
         self.topics = {}
