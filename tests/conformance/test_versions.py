@@ -227,6 +227,23 @@ def test_is_answered_as_kafka_does(api, version, either, name, request):
     check("versions", f"{api} v{version}", lines, peer=is_peer(request))
 
 
+def only_features(answer):
+    """Within which versions the features are, and at which level a new cluster is."""
+    fields = ("supported_features", "finalized_features")
+    return {field: sorted(list(each.values()) for each in answer[field]) for field in fields}
+
+
+def features(talk, *, version):
+    asked = {"client_software_name": "strom-test", "client_software_version": "1"}
+    talk.ask("api_versions", version, asked, only=only_features)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_features_are_told_as_kafka_tells_them(version, either, name, request):
+    lines = play(features, either.bootstrap, name, version=version)
+    check("versions", f"features v{version}", lines, peer=is_peer(request))
+
+
 def test_api_versions_tells_what_is_served(either):
     """LOG-03."""
     with Raw(either.bootstrap) as raw:
