@@ -55,7 +55,7 @@ def write_column(body: Body, rows: pa.Array) -> pa.Array:
     write = _writing(body)
     try:
         values = [None if row is None else write(row) for row in rows.to_pylist()]
-    except UnwritableError as error:
+    except (UnwritableError, OverflowError) as error:
         raise UnwritableError(f"a row cannot be {body.label}: {error}") from None
     return pa.array(values, pa.binary())
 
