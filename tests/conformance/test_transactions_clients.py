@@ -1,7 +1,7 @@
 """Transactions with the clients that people use (TXN-05 to TXN-14, ACK-06, STR-13).
 
 What the book tells about transactions is played here with the producers and consumers that its
-readers have: librdkafka's, aiokafka's and Java's.
+readers have: librdkafka's, aiokafka's, kafka-python's and Java's.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from strom.broker.coordination import java_hash
 from strom.records.record import read_records
 from strom.transactions.records import read
+from tests.conformance.members import kafka
 from tests.conformance.raw import Raw
 from tests.log.making import whole_batches
 
@@ -331,6 +332,35 @@ def test_aiokafka_writes_and_reads_transactions(strom, make_topic, name):
     found, committed = asyncio.run(asyncio.wait_for(running, PATIENCE_SECONDS))
     assert found == [b"0", b"1", b"2", b"3"]
     assert committed == 4
+
+
+def test_kafka_python_writes_and_reads_transactions(strom, make_topic, name):
+    """TXN-06, TXN-09, TXN-10: records and offsets, committed and aborted."""
+    source, target = make_topic(), make_topic()
+    producer = kafka.KafkaProducer(bootstrap_servers=strom.bootstrap, transactional_id=name)
+    producer.init_transactions()
+    place = kafka.TopicPartition(source, 0)
+    for number in range(4):
+        producer.begin_transaction()
+        producer.send(target, b"%d" % number)
+        producer.send_offsets_to_transaction({place: kafka.OffsetAndMetadata(number, "", -1)}, name)
+        if number % 2:
+            producer.commit_transaction()
+        else:
+            producer.flush()
+            producer.abort_transaction()
+    producer.close()
+    reader = kafka.KafkaConsumer(
+        bootstrap_servers=strom.bootstrap,
+        group_id=name,
+        isolation_level="read_committed",
+        consumer_timeout_ms=PATIENCE_SECONDS * 1000,
+    )
+    reader.assign([kafka.TopicPartition(target, 0)])
+    reader.seek_to_beginning()
+    assert [each.value for each in itertools.islice(reader, 2)] == [b"1", b"3"]
+    assert reader.committed(place) == 3
+    reader.close()
 
 
 # Apache Kafka's own tools: the Java clients.

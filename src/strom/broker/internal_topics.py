@@ -1,10 +1,14 @@
 """The topics that coordinators keep their state in: how each is made, and who is loaded from it.
 
-Both are made when a client first asks for a coordinator, with the settings of that moment; they
-are ordinary topics from then on, but for their names.
+Both are made when a client first asks for a coordinator, or takes offsets into a transaction, with
+the settings of that moment; they are ordinary topics from then on, but for their names.
 """
 
+from contextlib import suppress
+
+from strom.broker.context import Context
 from strom.broker.coordination import Coordinators, Kind, Surroundings
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.groups import records as group_records
 from strom.groups.machine import GroupMachine
 from strom.metadata.feature_decisions import TRANSACTION_VERSION
@@ -14,6 +18,7 @@ from strom.metadata.topic_decisions import NewTopic
 from strom.records.compression import Codec
 from strom.transactions import records as transaction_records
 from strom.transactions.machine import Rules, TransactionMachine
+from strom.wire.errors import KafkaError
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -79,6 +84,22 @@ def transaction_rules(image: Image, settings: BrokerSettings) -> Rules:
 def see_transactions(machine: TransactionMachine, image: Image, settings: BrokerSettings) -> None:
     """Have the machine decide by this image and these settings from now on."""
     machine.rules = transaction_rules(image, settings)
+
+
+async def make_topic(name: str, context: Context) -> None:
+    """Make one of them, unless it cannot be made; whoever asks meanwhile waits for the same one."""
+    parts = context.parts
+    # Then it is not there, which is what an answer has to say.
+    with suppress(KafkaError):
+        await decide(
+            parts,
+            TIMEOUT_DEFAULT,
+            parts.controller.create_topics,
+            [new_topic(name, parts.settings)],
+            defaults=context.topic_defaults,
+            rng=parts.host.rng,
+            validate_only=False,
+        )
 
 
 def new_topic(name: str, settings: BrokerSettings) -> NewTopic:

@@ -3,6 +3,7 @@
 Behaviour:
 - The partition of `__consumer_offsets` that holds the group's offsets is taken in like any other;
   the offsets themselves come with TxnOffsetCommit, to the group's coordinator.
+- That topic is made if there is none: clients ask for the group's coordinator only afterwards.
 - Clients of version 2 of transactions do not ask: the group's coordinator takes it in by itself.
 
 Versions:
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
+from strom.broker.internal_topics import OFFSETS_TOPIC, make_topic
 from strom.broker.transacting import BY_REQUEST, known_code, offsets_partition, shard_of
 from strom.transactions.transaction import Producer
 from strom.wire.errors import ErrorCode, KafkaError
@@ -39,6 +41,9 @@ async def handle(
     name = request.transactional_id
     try:
         shard = shard_of(name, context)
+        if not context.parts.groups.has_topic:
+            # No group has asked for its coordinator yet; clients do so after this.
+            await make_topic(OFFSETS_TOPIC, context)
         await shard.execute(
             shard.machine.add_partitions,
             name,

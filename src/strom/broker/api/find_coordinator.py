@@ -17,17 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Coroutine
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
 from strom.broker.context import Context, Large
 from strom.broker.coordination import Coordinators
-from strom.broker.deciding import TIMEOUT_DEFAULT, decide
-from strom.broker.internal_topics import new_topic
+from strom.broker.internal_topics import make_topic
 from strom.broker.turns import answer_each
-from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
@@ -91,19 +89,8 @@ def coordinators_of(key_type: int, context: Context) -> Coordinators[Any] | None
 async def create_and_respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any], context: Context
 ) -> Reply | Large:
-    """Make the topic first; whoever else asks meanwhile waits for the same one."""
-    parts = context.parts
-    # If it cannot be made it is not there, which is what the answer says.
-    with suppress(KafkaError):
-        await decide(
-            parts,
-            TIMEOUT_DEFAULT,
-            parts.controller.create_topics,
-            [new_topic(coordinators.topic, parts.settings)],
-            defaults=context.topic_defaults,
-            rng=parts.host.rng,
-            validate_only=False,
-        )
+    """Make the topic first."""
+    await make_topic(coordinators.topic, context)
     reply = respond(request, coordinators, context)
     return await reply if isinstance(reply, Coroutine) else reply
 
