@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest -p no:randomly
 PURE = STROM_TESTS_IN_SHORT=1 $(PYTEST) -q -m "not slow and not java" --durations=5
 ALL = $(PYTEST) -q --durations=25
 # With Kafka's own tools and clients; the rest has Spark.
-BROKERS := tests/broker tests/conformance
+BROKERS := tests/broker tests/conformance tests/testing
 SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
