@@ -39,6 +39,8 @@ def turn(broker):
             await asyncio.sleep(0)
 
     counting = asyncio.run_coroutine_threadsafe(count(), broker._loop)
+    # Until the counting has begun every turn would look like the first.
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), broker._loop).result(30)
     yield lambda: turns[0]
     turns[0] = -10
     counting.result(30)
