@@ -54,6 +54,16 @@ class Socket(Pollable, Protocol):
     def shutdown(self, how: int, /) -> None:
         """Say that nothing more is sent."""
 
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        """Have something of the connection be otherwise."""
+
+
+class Room(NamedTuple):
+    """How much the system may hold of a large request or answer; 0 leaves it at what it holds."""
+
+    incoming: int = 0
+    outgoing: int = 0
+
 
 class Newcomer(NamedTuple):
     """Who has connected."""

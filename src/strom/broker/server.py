@@ -23,7 +23,7 @@ from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Conne
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
-from strom.broker.network import Address, Listening, Network, Newcomer
+from strom.broker.network import Address, Listening, Network, Newcomer, Room
 from strom.metadata.settings.listeners import connection_limits
 from strom.metadata.settings.values import BrokerSettings
 
@@ -35,6 +35,8 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_SECONDS = 0.1
 #: How long a stop waits for clients to read their answers and to close.
 HANG_UP_SECONDS_MAX = 0.5
+#: What the system is asked to hold of a large request or answer, where nobody said how much.
+ROOM_BYTES = 1 << 20
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -100,6 +102,7 @@ class Server:
         self.release = memory.release
         #: How large a receive buffer may be that nothing is in.
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
+        self._room = room(parts.settings)
         self.connections: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
@@ -206,7 +209,9 @@ class Server:
             newcomer.socket.close()
             return
         connection = Connection(self, listener, (host, newcomer.port), newcomer.came_to)
-        connection.link = Link(newcomer.socket, connection, self._parts.host, self.start_task)
+        connection.link = Link(
+            newcomer.socket, connection, self._parts.host, self.start_task, self._room
+        )
         self.connections.add(connection)
         self._by_address[host] += 1
         self._by_listener[listener] += 1
@@ -216,6 +221,16 @@ class Server:
     def _per_address_max(self, host: str) -> int:
         settings = self._parts.settings
         return connection_limits(settings).get(host, settings.number("max.connections.per.ip"))
+
+
+def room(settings: BrokerSettings) -> Room:
+    """Return what connections may ask for; nothing where the settings say how much they have."""
+    return Room(
+        *(
+            0 if settings.is_given(name) else ROOM_BYTES
+            for name in ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
+        )
+    )
 
 
 def bind(

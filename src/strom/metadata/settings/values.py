@@ -89,6 +89,10 @@ class BrokerSettings:
             name for name, value in self._values.items() if value != before._values.get(name)
         )
 
+    def is_given(self, name: str) -> bool:
+        """Whether somebody has said what it shall be."""
+        return any(name in each for each in (self.static, self.cluster, self.own))
+
     def __getitem__(self, name: str) -> Value:
         """Return the value in force."""
         return self._values[name]
