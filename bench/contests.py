@@ -9,6 +9,7 @@ from bench import spark
 from bench.cases import SELF_STARTED, SETTINGS, warm_up
 from bench.sides import SIDES
 from bench.stage import connector_jars
+from tests import nodes
 
 
 class OfBrokers:
@@ -18,7 +19,7 @@ class OfBrokers:
 
     def missing(self):
         """Why it cannot be held here, if so."""
-        return None
+        return nodes.kcat_missing()
 
     @contextmanager
     def sides(self, group, effort, alone):

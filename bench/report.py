@@ -63,9 +63,9 @@ machine and disk with their defaults; rounds: {rounds}, alternating which goes f
 median (and the range) over the rounds, the ratio is Strom : Kafka of the medians. In the section on
 Spark two connectors are compared in the same way, at one broker. Loads come from
 librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from Kafka's own
-producer-perf-test and consumer-perf-test. librdkafka's consumer is told not to rest for a second
-when its queue is full (`fetch.queue.backoff.ms`). MB are 10^6 bytes of values; CPU is the broker's,
-user and system. For groups both brokers are told not to wait for more members or between
+producer-perf-test and consumer-perf-test. What librdkafka consumes is read by kcat, from its start
+to its end, and told not to rest while its queue is full. MB are 10^6 bytes of values; CPU is the
+broker's, user and system. For groups both brokers are told not to wait for more members or between
 assignments; their members (`bench/members.py`) have no waits of their own, as a client library has:
 a heartbeat is due when there may be something to hear.
 A commit of a transaction is timed from when its records are written. The bar of producers beside
