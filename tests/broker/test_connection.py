@@ -8,15 +8,17 @@ import pytest
 
 from strom.broker.alertness import Alertness
 from strom.broker.connection import (
+    ANSWER_JOINED_BYTES_MAX,
     RECEIVE_BYTES,
     RECEIVE_KEPT_BYTES_MAX,
+    REQUEST_AWAITED_BYTES_MAX,
     REQUESTS_AT_ONCE,
     REQUESTS_MAX,
     UNSENT_BYTES_MAX,
     Connection,
 )
 from strom.broker.host import Host
-from strom.broker.link import Link
+from strom.broker.link import PARTS_JOINED_MAX, Link
 from strom.broker.server import RequestMemory
 from strom.wire.primitives import INT32
 
@@ -200,6 +202,72 @@ def test_answers_go_out_in_the_order_of_the_requests():
             return await client.read(3)
 
     assert asyncio.run(run()) == b"134"
+
+
+class Counted:
+    """A link's socket that counts what is sent."""
+
+    def __init__(self, real):
+        self._real = real
+        self.sent = []
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def send(self, data, *flags):
+        self.sent.append(bytes(data))
+        return self._real.send(data, *flags)
+
+
+async def sent_for(requests, answer):
+    """What is sent in answer to requests that come together, call by call."""
+    async with connected(answer=answer) as (_, client):
+        link = client.connection.link
+        link._socket = counted = Counted(link._socket)
+        await client.send(b"".join(map(framed, requests)))
+        await client.read(sum(len(part) for each in requests for part in answer(each)))
+        return counted.sent
+
+
+def test_requests_that_come_together_are_answered_together():
+    requests = [b"%d" % number for number in range(2 * PARTS_JOINED_MAX + 1)]
+    sent = asyncio.run(sent_for(requests, lambda frame: [frame] if frame != b"1" else []))
+    assert b"".join(sent) == b"0" + b"".join(requests[2:])
+    assert len(sent) == 2
+
+
+@pytest.mark.parametrize(
+    ("requests", "answer_bytes", "calls"),
+    [
+        ([b"a"], 1, 1),
+        ([b"a", b"b" * (REQUEST_AWAITED_BYTES_MAX + 1)], 1, 2),
+        ([b"a", b"b"], ANSWER_JOINED_BYTES_MAX + 1, 2),
+        ([b"a", b"b"], ANSWER_JOINED_BYTES_MAX, 1),
+    ],
+    ids=["alone", "a large request is next", "large answers", "two small ones"],
+)
+def test_no_answer_waits_for_what_takes_long(requests, answer_bytes, calls):
+    sent = asyncio.run(sent_for(requests, lambda frame: [frame[:1] * answer_bytes]))
+    assert b"".join(sent) == b"".join(each[:1] * answer_bytes for each in requests)
+    assert len(sent) == calls
+
+
+def test_who_is_closed_has_the_answers_that_were_ready():
+    async def run():
+        async with connected() as (server, client):
+
+            def answer(frame):
+                if frame == b"b":
+                    client.connection.close(ValueError("no good"))
+                return [frame]
+
+            server.answer = answer
+            await client.send(framed(b"a") + framed(b"b"))
+            return await client.read(1), await asyncio.get_running_loop().sock_recv(
+                client.socket, 1
+            )
+
+    assert asyncio.run(run()) == (b"a", b"")
 
 
 def test_a_client_that_pipelines_too_much_is_paused_until_it_is_answered():

@@ -8,6 +8,9 @@ no more is taken from its socket while too many slots are open or too much is un
 that wait for an earlier one included), so one connection's memory is bounded by its receive
 buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX with one answer above it.
 
+Requests that came together are answered together: to send costs more than to make a small answer.
+So a small answer waits for the next one's, if a small request is here whole; never for a large one.
+
 The receive buffer is reused for frame after frame. Views of it die when the handler returns.
 A client that announces much and sends little gets addresses but no memory: the system backs
 a large buffer as bytes arrive in it.
@@ -20,7 +23,7 @@ from mmap import mmap
 from typing import Protocol
 
 from strom.broker.alertness import SMALL_BYTES_MAX, Alertness
-from strom.broker.link import Link
+from strom.broker.link import PARTS_JOINED_MAX, Link
 from strom.wire.fetch import Part
 from strom.wire.primitives import INT32
 
@@ -32,6 +35,10 @@ REQUESTS_MAX = 256
 #: How many requests of one client are served before others get their turn on the loop.
 REQUESTS_AT_ONCE = 64
 UNSENT_BYTES_MAX = 1 << 20
+#: How large an answer can be for which sending is what costs most.
+ANSWER_JOINED_BYTES_MAX = 1024
+#: No answer waits for a request that is larger.
+REQUEST_AWAITED_BYTES_MAX = 1 << 15
 SIZE_BYTES = 4
 
 
@@ -96,6 +103,7 @@ class Connection:
         "_end",
         "_finishing",
         "_held_bytes",
+        "_joined",
         "_moved",
         "_reserved",
         "_server",
@@ -125,6 +133,8 @@ class Connection:
         self._slots: deque[Slot] = deque()
         #: The size of the answers that are ready and wait for an earlier one.
         self._held_bytes = 0
+        #: Small answers that go out together when the requests that are here are served.
+        self._joined: list[Part] = []
         #: A request whose append phase is not over holds back the ones behind it.
         self._blocked = False
         self._serving = False
@@ -192,17 +202,43 @@ class Connection:
         if slots[0] is not slot:
             self._held_bytes += bytes_in(parts)
             return
-        assert self.link is not None
         slots.popleft()
-        if parts:
-            self.link.send(parts)
+        self._send(parts)
         while slots and (due := slots[0].parts) is not None:
             slots.popleft()
             self._held_bytes -= bytes_in(due)
-            if due:
-                self.link.send(due)
+            self._send(due)
         if self._end and not self.closed:
             self._serve()
+
+    def _send(self, parts: list[Part]) -> None:
+        """Send an answer, or put it aside if others are about to be there."""
+        if not parts:
+            return
+        joined = self._joined
+        if self._serving and is_small(parts) and self._has_small_request():
+            joined.append(parts[0])
+            if len(joined) < PARTS_JOINED_MAX:
+                return
+            parts = []
+        if joined:
+            self._joined = []
+            parts = joined + parts
+        if self.link is not None:
+            self.link.send(parts)
+
+    def _has_small_request(self) -> bool:
+        """Whether another request is here whole, and soon answered."""
+        start = self._start
+        if self._end - start < SIZE_BYTES:
+            return False
+        (size,) = INT32.unpack_from(self._buffer, start)
+        return 0 <= size <= REQUEST_AWAITED_BYTES_MAX and start + SIZE_BYTES + size <= self._end
+
+    def _send_joined(self) -> None:
+        joined, self._joined = self._joined, []
+        if self.link is not None:
+            self.link.send(joined)
 
     def block(self) -> None:
         """Take no further request until `unblock`."""
@@ -216,6 +252,8 @@ class Connection:
 
     def close(self, error: Exception | None = None) -> None:
         """End the connection; unsent answers are lost."""
+        if self._joined:
+            self._send_joined()
         if self.link is not None:
             self.link.close(error)
 
@@ -263,6 +301,8 @@ class Connection:
             self._serve_frames()
         finally:
             self._serving = False
+            if self._joined:
+                self._send_joined()
 
     def _serve_frames(self) -> None:
         """Serve complete frames while the client keeps within its bounds."""
@@ -347,6 +387,12 @@ class Connection:
         if self._reserved:
             size, self._reserved = self._reserved, 0
             self._server.release(size)
+
+
+def is_small(parts: Sequence[Part]) -> bool:
+    """Whether an answer is one that goes well with others."""
+    first = parts[0]
+    return len(parts) == 1 and isinstance(first, bytes) and len(first) <= ANSWER_JOINED_BYTES_MAX
 
 
 def bytes_in(parts: Sequence[Part]) -> int:
