@@ -237,6 +237,13 @@ REFUSALS = [
         REQUEST,
         "Invalid negative broker ID.",
     ),
+    (
+        ALL,
+        ("group.consumer.assignment.interval.ms", SET, "99999"),
+        REQUEST,
+        "group.consumer.assignment.interval.ms must be less than or equal to "
+        "group.consumer.max.assignment.interval.ms",
+    ),
     (GROUP, ("foo", SET, "1"), CONFIG, "Unknown group config name: foo"),
     (
         GROUP,

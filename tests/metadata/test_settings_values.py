@@ -225,6 +225,19 @@ def test_settings_without_effect_are_told_in_one_line():
         ({"cordoned.log.dirs": "/a", "log.dirs": "/b"}, "Missing entries : /a"),
         ({"max.connections.per.ip.overrides": "localhost"}, "write host:count"),
         ({"log.dirs": ""}, "must not be empty"),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            "Disabling the 'classic' protocol is not supported.",
+        ),
+        (
+            {"group.consumer.assignors": "uniform,rnage"},
+            "Class rnage cannot be found: group.consumer.assignors takes uniform and range",
+        ),
+        (
+            {"group.streams.num.standby.replicas": "3"},
+            "group.streams.num.standby.replicas must be less than or equal to "
+            "group.streams.max.standby.replicas",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(static, message):
@@ -232,6 +245,38 @@ def test_a_mistake_is_one_line_that_says_what_to_do(static, message):
         load(static)
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+@pytest.mark.parametrize(
+    "what", ["heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"]
+)
+def test_a_time_of_groups_lies_within_its_bounds(kind, what):
+    least, value, most = (f"group.{kind}.{bound}{what}" for bound in ("min.", "", "max."))
+    bounds = {least: "20", value: "20", most: "20"}
+    # A session is always longer than the beats in it; here it is out of the way.
+    wide = {f"group.{kind}.{bound}session.timeout.ms": "60000" for bound in ("min.", "", "max.")}
+    beat = {f"group.{kind}.{bound}heartbeat.interval.ms": "1" for bound in ("min.", "", "max.")}
+    around = {**wide, **beat, **bounds}
+    load(around)
+    for other, message in (
+        ({least: "21"}, f"{most} must be greater than or equal to {least}"),
+        ({value: "19"}, f"{value} must be greater than or equal to {least}"),
+        ({value: "21"}, f"{value} must be less than or equal to {most}"),
+    ):
+        with pytest.raises(SettingsError) as raised:
+            load({**around, **other})
+        assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_a_session_of_groups_outlasts_a_heartbeat(kind):
+    beat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+    most = {f"group.{kind}.max.heartbeat.interval.ms": "45000"}
+    load({**most, beat: "44999"})
+    with pytest.raises(SettingsError) as raised:
+        load({**most, beat: "45000"})
+    assert str(raised.value) == f"{beat} must be less than {session}"
 
 
 def test_a_node_may_name_itself_as_the_only_voter():

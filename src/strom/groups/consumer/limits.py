@@ -1,24 +1,17 @@
 """What settings say of consumer groups: the broker's, under what was set for one group.
 
-A group's own setting was checked against the broker's bounds when it was made. The bounds may be
-others by now: then it counts as the nearest that is allowed.
+A setting that changes at run time was checked against the broker's bounds when it was made. The
+bounds may be others by now: then it counts as the nearest that is allowed.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from strom.groups.consumer.assignors import ASSIGNORS
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Image
+from strom.metadata.settings.groups import ASSIGNOR_NAMES
 from strom.metadata.settings.values import BrokerSettings
-
-#: `group.consumer.assignors` also takes the names of Kafka's classes.
-CLASS_NAMES: Final[Mapping[str, str]] = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
 
 
 class Migration(Enum):
@@ -84,9 +77,7 @@ def limits_of(group_id: str, image: Image, settings: BrokerSettings) -> Limits:
 
     def value_of(names: tuple[str, str, str], otherwise: int) -> int:
         name, least, most = names
-        if name not in own:
-            return otherwise
-        return min(max(int(own[name]), settings.number(least)), settings.number(most))
+        return within(int(own[name]), least, most, settings) if name in own else otherwise
 
     return limits._replace(
         session_timeout_ms=value_of(SESSION, limits.session_timeout_ms),
@@ -102,15 +93,21 @@ def _limits_of_all(settings: BrokerSettings) -> Limits:
     return Limits(
         session_timeout_ms=settings.number("group.consumer.session.timeout.ms"),
         heartbeat_interval_ms=settings.number("group.consumer.heartbeat.interval.ms"),
-        assignment_interval_ms=settings.number("group.consumer.assignment.interval.ms"),
+        assignment_interval_ms=within(
+            settings.number("group.consumer.assignment.interval.ms"), *ASSIGNMENT[1:], settings
+        ),
         pattern_refresh_ms=settings.number("group.consumer.regex.refresh.interval.ms"),
         max_size=settings.number("group.consumer.max.size"),
         classic_max_size=settings.number("group.max.size"),
         migration=Migration(migration.lower()),
-        assignors=_assignors(settings.items("group.consumer.assignors")),
+        assignors=tuple(
+            dict.fromkeys(
+                ASSIGNOR_NAMES[each] for each in settings.items("group.consumer.assignors")
+            )
+        ),
     )
 
 
-def _assignors(names: tuple[str, ...]) -> tuple[str, ...]:
-    known = [CLASS_NAMES.get(each, each) for each in names]
-    return tuple(each for each in dict.fromkeys(known) if each in ASSIGNORS) or tuple(ASSIGNORS)
+def within(value: int, least: str, most: str, settings: BrokerSettings) -> int:
+    """Return the number, or the bound that it crosses."""
+    return min(max(value, settings.number(least)), settings.number(most))

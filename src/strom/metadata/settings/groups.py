@@ -1,5 +1,6 @@
 """Broker settings of consumer and streams groups and of committed offsets."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from strom.metadata.settings.checks import AT_LEAST_0, AT_LEAST_1, FILLED_LIST, Listed, OneOf, Range
@@ -18,6 +19,14 @@ from strom.metadata.settings.definition import (
     Setting,
 )
 from strom.metadata.settings.reasons import ONE_LOOP, ONE_WRITE, STREAMS
+
+#: What `group.consumer.assignors` takes, by the name that clients use: also Kafka's classes.
+ASSIGNOR_NAMES: Final[Mapping[str, str]] = {
+    "uniform": "uniform",
+    "range": "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
 
 SETTINGS: Final = (
     Setting("group.min.session.timeout.ms", INT, 6000, None, MEDIUM, READ_ONLY, USED).says(

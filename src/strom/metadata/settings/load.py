@@ -14,6 +14,7 @@ from strom.metadata.settings.catalogue import (
     listener_setting,
 )
 from strom.metadata.settings.definition import USED, SettingsError
+from strom.metadata.settings.group_rules import require_sound_groups
 from strom.metadata.settings.listeners import Listeners, connection_limits, read_listeners
 from strom.metadata.settings.values import BrokerSettings
 
@@ -74,6 +75,7 @@ def load(static: Mapping[str, str]) -> Loaded:
     settings = BrokerSettings({**ALONE, **given} if is_alone else given)
     require_single_node(settings)
     require_sound(settings)
+    require_sound_groups(settings)
     listeners = read_listeners(settings)
     return Loaded(settings, listeners, tuple(notes_on(static, listeners)))
 

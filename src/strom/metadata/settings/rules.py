@@ -19,6 +19,7 @@ from strom.metadata.settings.catalogue import (
     without_listener,
 )
 from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError
+from strom.metadata.settings.group_rules import require_sound_groups
 from strom.metadata.settings.load import require_sound
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
@@ -162,6 +163,11 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         require_sound(changed)
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
+    try:
+        require_sound_groups(changed)
+    except SettingsError as problem:
+        # What Kafka checks in Java rather than in Scala says no more than what is wrong.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(problem)) from None
 
 
 def is_other(name: str, after: Mapping[str, str], settings: BrokerSettings) -> bool:
