@@ -184,6 +184,20 @@ def test_what_the_node_tells_about_itself(strom, tool):
     assert all(each["error"] is None for each in broker["logDirs"])
 
 
+def test_the_quorum_is_described_by_the_controllers_listener(strom_brokers, kafka_tool):
+    """CLU-13, KIP-919: a tool that asks the controller and no broker."""
+    broker = strom_brokers(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "controller.listener.names": "CONTROLLER",
+        }
+    )
+    port = broker.broker.parts.controller_endpoints["CONTROLLER"].port
+    controller = ("--bootstrap-controller", f"127.0.0.1:{port}")
+    done = kafka_tool("kafka-metadata-quorum", *controller, "describe", "--status")
+    assert re.search(r"LeaderId:\s+1\b", done.stdout), done.stdout + done.stderr
+
+
 def test_the_producer_performance_tool(tool, topic):
     done = tool(
         "kafka-producer-perf-test",

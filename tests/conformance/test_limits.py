@@ -61,6 +61,50 @@ def test_several_listeners_each_tell_their_own_address(strom_brokers):
         assert (told["host"], told["port"]) == (host, port)
 
 
+def test_a_listener_of_the_controller_tells_of_the_controller(strom_brokers):
+    """CLU-13, KIP-919: it is served, is where the record says, and is never told to clients."""
+    broker = strom_brokers(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "controller.listener.names": "CONTROLLER",
+        }
+    )
+    parts = broker.broker.parts
+    port = parts.controller_endpoints["CONTROLLER"].port
+    (registered,) = parts.image.controllers.values()
+    assert [(each.host, each.port) for each in registered.end_points] == [("127.0.0.1", port)]
+    with Raw(broker.bootstrap) as raw:
+        raw.ask("metadata", 12, {"topics": [{"name": "t"}], "allow_auto_topic_creation": True})
+        (told,) = raw.ask("describe_cluster", 2, {"endpoint_type": 1})["brokers"]
+        assert told["port"] == port_of(broker, "PLAINTEXT")
+        refused = raw.ask("describe_cluster", 2, {"endpoint_type": 2})
+        assert refused["error_message"].startswith("The request was sent to an endpoint of type B")
+    with Raw(f"127.0.0.1:{port}") as raw:
+        answer = raw.ask("describe_cluster", 2, {"endpoint_type": 2})
+        assert (answer["endpoint_type"], answer["controller_id"]) == (2, 1)
+        (told,) = answer["brokers"]
+        assert (told["broker_id"], told["host"], told["port"]) == (1, "127.0.0.1", port)
+        refused = raw.ask("describe_cluster", 2, {"endpoint_type": 1})
+        assert refused["error_message"].startswith("The request was sent to an endpoint of type C")
+        answer = raw.ask("metadata", 12, {"topics": [{"name": "t"}]})
+        ((partition,),) = (each["partitions"] for each in answer["topics"])
+        assert answer["brokers"] == []
+        assert (partition["error_code"], partition["leader_id"]) == ("listener_not_found", -1)
+
+
+def test_a_listener_that_is_not_advertised_tells_of_no_broker(strom_brokers):
+    """BRK-22: nobody is sent to an address that was not meant to be told."""
+    broker = strom_brokers(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,INNEN://127.0.0.1:0",
+            "advertised.listeners": "INNEN://127.0.0.1:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNEN:PLAINTEXT",
+        }
+    )
+    with Raw(broker.bootstrap) as raw:
+        assert raw.ask("metadata", 12, {"topics": []})["brokers"] == []
+
+
 def test_a_listener_without_a_host_serves_both_families(strom_brokers):
     """BRK-06: each client is told an address that it can reach, of the family it came by."""
     broker = strom_brokers({"listeners": "PLAINTEXT://:0"})

@@ -17,7 +17,6 @@ def test_without_settings_every_interface_is_served_on_port_9092():
     assert listeners.broker == (Endpoint("PLAINTEXT", "PLAINTEXT", "", 9092),)
     assert listeners.advertised == listeners.broker
     assert listeners.controller == ()
-    assert listeners.between_brokers == "PLAINTEXT"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,6 @@ def test_several_listeners_with_names_of_their_own():
         "INNER://broker:9092",
         "OUTER://example.org:443",
     ]
-    assert listeners.between_brokers == "OUTER"
 
 
 def test_a_port_may_be_shared_by_one_listener_of_each_family():
@@ -78,6 +76,22 @@ def test_the_controllers_listeners_are_not_told_to_clients():
     assert [each.name for each in listeners.broker] == ["PLAINTEXT"]
     assert [each.port for each in listeners.controller] == [9093]
     assert listeners.advertised == listeners.broker
+    assert listeners.advertised_controller == listeners.controller
+    assert listeners.bound == listeners.broker + listeners.controller
+
+
+def test_where_a_controller_is_reached_can_be_advertised():
+    listeners = read_listeners(
+        BrokerSettings(
+            {
+                "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://:9093",
+                "advertised.listeners": "PLAINTEXT://a:1,CONTROLLER://b:2",
+                "controller.listener.names": "CONTROLLER",
+            }
+        )
+    )
+    assert [str(each) for each in listeners.advertised] == ["PLAINTEXT://a:1"]
+    assert [str(each) for each in listeners.advertised_controller] == ["CONTROLLER://b:2"]
 
 
 @pytest.mark.parametrize(

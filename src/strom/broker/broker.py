@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -237,11 +237,11 @@ class Broker:
     def _bind(self) -> dict[str, Listening]:
         """Bind the listeners; return their sockets by name."""
         listeners = self._loaded.listeners
-        addresses = [Address(each.name, each.host, each.port) for each in listeners.broker]
+        addresses = [Address(each.name, each.host, each.port) for each in listeners.bound]
         try:
             return bind(self._host.network, addresses, self._loaded.settings)
         except OSError as error:
-            where = ", ".join(str(each) for each in listeners.broker)
+            where = ", ".join(str(each) for each in listeners.bound)
             hint = "; is another broker running there? choose another port"
             raise StartupError(
                 f"cannot listen at {where}: {error.strerror or error}"
@@ -249,12 +249,16 @@ class Broker:
             ) from error
 
     def _advertise(self, parts: Parts, listening: dict[str, Listening]) -> None:
-        """Say where clients reach the broker, now that its ports are known."""
+        """Say where the broker and its controller are reached, now that their ports are known."""
         listeners = self._loaded.listeners
         ports = {name: each.port for name, each in listening.items()}
-        for each in listeners.advertised:
-            port = each.port or ports[each.name]
-            parts.endpoints[each.name] = Endpoint("" if each.host in WILDCARDS else each.host, port)
+        for endpoints, advertised in (
+            (parts.endpoints, listeners.advertised),
+            (parts.controller_endpoints, listeners.advertised_controller),
+        ):
+            for each in advertised:
+                host = "" if each.host in WILDCARDS else each.host
+                endpoints[each.name] = Endpoint(host, each.port or ports[each.name])
         first = listeners.broker[0]
         reachable = "127.0.0.1" if first.host in WILDCARDS else first.host
         self.bootstrap = f"{bracketed(reachable)}:{ports[first.name]}"
@@ -284,7 +288,7 @@ class Broker:
                 bootstrap,
                 min_insync_replicas=parts.settings.number("min.insync.replicas"),
             ),
-            runtime.execute(controller.register_controller, self._controller_registration()),
+            runtime.execute(controller.register_controller, self._controller_registration(parts)),
             runtime.execute(
                 controller.register_broker,
                 self._registration(parts, storage),
@@ -312,36 +316,21 @@ class Broker:
         for found, directory in parts.replicas.futures:
             parts.moves.resume(found, directory)
 
-    def _controller_registration(self) -> records.RegisterController:
-        endpoints = tuple(
-            records.Endpoint(
-                name=each.name, host=each.host, port=each.port, security_protocol=PLAINTEXT
-            )
-            for each in self._loaded.listeners.controller
-        )
+    def _controller_registration(self, parts: Parts) -> records.RegisterController:
         return records.RegisterController(
             controller_id=self._node_id,
             incarnation_id=self._host.new_id(),
             zk_migration_ready=False,
-            end_points=endpoints,
+            end_points=recorded(parts.controller_endpoints),
             features=supported_features(),
         )
 
     def _registration(self, parts: Parts, storage: Storage) -> Registration:
-        endpoints = tuple(
-            records.Endpoint(
-                name=name,
-                host=endpoint.host or socket.gethostname(),
-                port=endpoint.port,
-                security_protocol=PLAINTEXT,
-            )
-            for name, endpoint in parts.endpoints.items()
-        )
         return Registration(
             broker_id=self._node_id,
             cluster_id=parts.cluster_id,
             incarnation_id=self._host.new_id(),
-            endpoints=endpoints,
+            endpoints=recorded(parts.endpoints),
             features=supported_features(),
             rack=parts.settings.text("broker.rack"),
             directories=tuple(each.id for each in storage.logs if each.id is not None),
@@ -411,6 +400,19 @@ class Broker:
             self._lost = metadata_lost(storage, error)
         await housekeeping.checkpoint_all()
         storage.close(clean=True, broker_epoch=self._epoch)
+
+
+def recorded(endpoints: Mapping[str, Endpoint]) -> tuple[records.Endpoint, ...]:
+    """Return endpoints as other nodes are told of them, who come from anywhere."""
+    return tuple(
+        records.Endpoint(
+            name=name,
+            host=endpoint.host or socket.gethostname(),
+            port=endpoint.port,
+            security_protocol=PLAINTEXT,
+        )
+        for name, endpoint in endpoints.items()
+    )
 
 
 def metadata_lost(storage: Storage, error: OSError) -> StorageLostError:

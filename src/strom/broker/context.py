@@ -92,6 +92,8 @@ class Parts:
     api_versions: tuple[tuple[int, int, int], ...] = ()
     #: By listener name: what this broker tells its clients to connect to.
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    #: By listener name: where this node's controller is reached by those who ask for controllers.
+    controller_endpoints: dict[str, Endpoint] = field(default_factory=dict)
 
 
 class Context:
@@ -138,15 +140,24 @@ class Context:
         )
 
     def endpoint_of(self, broker: Broker) -> Endpoint | None:
-        """Return where a client of this listener reaches a broker."""
+        """Return where a client of this listener reaches a broker; None if it is told of none."""
         if broker.id == self.parts.node_id:
-            endpoint = self.parts.endpoints[self.connection.listener]
-            # Nobody said what to advertise: the address that the client came to works for it.
-            return endpoint if endpoint.host else endpoint._replace(host=self.connection.came_to)
+            return self._reachable(self.parts.endpoints.get(self.connection.listener))
         for each in broker.endpoints:
             if each.name == self.connection.listener:
                 return Endpoint(each.host, each.port)
         return None
+
+    @property
+    def controller_endpoint(self) -> Endpoint | None:
+        """Where who came by a controller's listener reaches this controller; None for others."""
+        return self._reachable(self.parts.controller_endpoints.get(self.connection.listener))
+
+    def _reachable(self, endpoint: Endpoint | None) -> Endpoint | None:
+        if endpoint is None or endpoint.host:
+            return endpoint
+        # Nobody said what to advertise: the address that the client came to works for it.
+        return endpoint._replace(host=self.connection.came_to)
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """Return the name of the topic with this id, if there is one."""

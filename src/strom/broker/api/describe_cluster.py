@@ -3,7 +3,8 @@
 Behaviour:
 - Brokers are told with the address of the listener that the client came by; fenced ones only to
   who asks for them.
-- A client that wants to hear of controllers is told that it asked a broker.
+- A listener of the controller tells of controllers, and one of the broker of brokers (KIP-919); who
+  asks one for the other is told so.
 
 Versions:
 - v1 has the endpoint type; v2 fenced brokers.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context
+from strom.broker.context import Context, Endpoint
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
@@ -29,31 +30,36 @@ VERSIONS = range(3)
 
 BROKERS = 1
 CONTROLLERS = 2
+KINDS = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 def handle(
     request: asked.DescribeClusterRequest, context: Context
 ) -> answer.DescribeClusterResponse:
     """Describe the cluster from the image."""
-    if request.endpoint_type == CONTROLLERS:
+    controller = context.controller_endpoint
+    came_to = BROKERS if controller is None else CONTROLLERS
+    wanted = request.endpoint_type
+    if wanted not in KINDS:
+        return refusal(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {wanted}")
+    if wanted != came_to:
         return refusal(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of "
-            "type CONTROLLER",
-        )
-    if request.endpoint_type != BROKERS:
-        return refusal(
-            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            f"Unsupported endpoint type {request.endpoint_type}",
+            f"The request was sent to an endpoint of type {KINDS[came_to]}, but we wanted an "
+            f"endpoint of type {KINDS[wanted]}",
         )
     allowed = request.include_cluster_authorized_operations
     return answer.DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
-        endpoint_type=BROKERS,
+        endpoint_type=came_to,
         cluster_id=context.parts.cluster_id,
         controller_id=context.parts.quorum.leader_id,
-        brokers=brokers(context, fenced_too=request.include_fenced_brokers),
+        brokers=(
+            brokers(context, fenced_too=request.include_fenced_brokers)
+            if controller is None
+            else controllers(context, controller)
+        ),
         cluster_authorized_operations=CLUSTER_OPERATIONS if allowed else NOT_ASKED,
     )
 
@@ -71,6 +77,19 @@ def brokers(context: Context, *, fenced_too: bool) -> tuple[answer.DescribeClust
         for _, broker in sorted(context.image.brokers.items())
         if (fenced_too or not broker.fenced)
         and (endpoint := context.endpoint_of(broker)) is not None
+    )
+
+
+def controllers(context: Context, endpoint: Endpoint) -> tuple[answer.DescribeClusterBroker, ...]:
+    """List the controllers, of which there is this one."""
+    return (
+        answer.DescribeClusterBroker(
+            broker_id=context.parts.node_id,
+            host=endpoint.host,
+            port=endpoint.port,
+            rack=None,
+            is_fenced=False,
+        ),
     )
 
 

@@ -6,7 +6,8 @@ Behaviour:
   (`allow_auto_topic_creation`, `auto.create.topics.enable`); the answer waits for it, so its
   partitions are exact at once.
 - A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one.
-- Brokers are told with the address of the listener that the client came by.
+- Brokers are told with the address of the listener that the client came by. One that is not
+  advertised, as a controller's, tells of none, and partitions have LISTENER_NOT_FOUND.
 - An answer with thousands of partitions is put together off the loop.
 
 Versions:
@@ -26,6 +27,7 @@ from strom.broker.context import Context, Large
 from strom.broker.internal_topics import new_topic
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
+from strom.metadata.records import NO_LEADER
 from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -157,17 +159,19 @@ def respond(
 ) -> answer.MetadataResponse | AnswerForCluster:
     """Put the answer together."""
     wanted = request.request if isinstance(request, AskedOfCluster) else request
-    image = context.image
+    image, told = context.image, brokers(context)
+    reachable = frozenset(each.node_id for each in told)
     operations = TOPIC_OPERATIONS if wanted.include_topic_authorized_operations else NOT_ASKED
     if wanted.topics is None:
         topics: Iterable[answer.MetadataResponseTopic] = (
-            described(topic, image, operations) for _, topic in sorted(image.topics_by_name.items())
+            described(topic, image, reachable, operations)
+            for _, topic in sorted(image.topics_by_name.items())
         )
     else:
-        topics = (one(each, image, operations, refused) for each in wanted.topics)
+        topics = (one(each, image, reachable, operations, refused) for each in wanted.topics)
     response = answer.MetadataResponse(
         throttle_time=NO_THROTTLE,
-        brokers=brokers(context),
+        brokers=told,
         cluster_id=context.parts.cluster_id,
         controller_id=context.parts.quorum.leader_id,
         topics=tuple(topics),
@@ -190,13 +194,14 @@ def brokers(context: Context) -> tuple[answer.MetadataResponseBroker, ...]:
 def one(
     wanted: asked.MetadataRequestTopic,
     image: Image,
+    reachable: frozenset[int],
     operations: int,
     refused: dict[str, ErrorCode],
 ) -> answer.MetadataResponseTopic:
     """Describe a topic that was asked for, or say what is wrong with it."""
     topic = find(wanted, image)
     if topic is not None:
-        return described(topic, image, operations)
+        return described(topic, image, reachable, operations)
     if wanted.name is None:
         return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
     code = refused.get(wanted.name) or absence_of(wanted.name)
@@ -227,14 +232,16 @@ def absent(
     )
 
 
-def described(topic: Topic, image: Image, operations: int) -> answer.MetadataResponseTopic:
+def described(
+    topic: Topic, image: Image, reachable: frozenset[int], operations: int
+) -> answer.MetadataResponseTopic:
     """Describe a topic's partitions."""
     partitions = tuple(
         [
             answer.MetadataResponsePartition(
-                error_code=ErrorCode.NONE if each.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=trouble_with(each.leader, reachable),
                 partition_index=index,
-                leader_id=each.leader,
+                leader_id=each.leader if each.leader in reachable else NO_LEADER,
                 leader_epoch=each.leader_epoch,
                 replica_nodes=each.replicas,
                 isr_nodes=each.isr,
@@ -251,3 +258,10 @@ def described(topic: Topic, image: Image, operations: int) -> answer.MetadataRes
         partitions=partitions,
         topic_authorized_operations=operations,
     )
+
+
+def trouble_with(leader: int, reachable: frozenset[int]) -> ErrorCode:
+    """Say what keeps a client from a partition's leader, if anything does."""
+    if leader in reachable:
+        return ErrorCode.NONE
+    return ErrorCode.LEADER_NOT_AVAILABLE if leader < 0 else ErrorCode.LISTENER_NOT_FOUND

@@ -1,9 +1,9 @@
 """Where the broker listens, and which addresses it tells to clients.
 
 Kafka's rules for a node that is broker and controller at once. Names are upper case. A listener
-that `controller.listener.names` names belongs to the controller and is never advertised to
-clients; a single node needs none. Port 0 stays 0 here: only who binds the socket knows better,
-and so it is with an empty host in an advertised address.
+that `controller.listener.names` names belongs to the controller and is told to those who ask for
+controllers, never to clients; a single node needs none. Port 0 stays 0 here: only who binds the
+socket knows better, and so it is with an empty host in an advertised address.
 """
 
 from collections.abc import Mapping
@@ -43,8 +43,13 @@ class Listeners(NamedTuple):
     controller: tuple[Endpoint, ...]
     #: What clients are told, by the names of `broker`.
     advertised: tuple[Endpoint, ...]
-    #: The name of the listener that brokers use among themselves.
-    between_brokers: str
+    #: What is told of the controller, by the names of `controller`.
+    advertised_controller: tuple[Endpoint, ...]
+
+    @property
+    def bound(self) -> tuple[Endpoint, ...]:
+        """All there is to bind."""
+        return self.broker + self.controller
 
 
 def read_listeners(settings: BrokerSettings) -> Listeners:
@@ -66,12 +71,15 @@ def read_listeners(settings: BrokerSettings) -> Listeners:
             "Perhaps all listeners appear in controller.listener.names?"
         )
     given = settings.items("advertised.listeners")
-    advertised = read_endpoints("advertised.listeners", given, protocols) if given else broker
-    advertised = tuple(each for each in advertised if each.name not in names)
+    told = read_endpoints("advertised.listeners", given, protocols) if given else broker
+    advertised = tuple(each for each in told if each.name not in names)
     require_advertisable(advertised, broker)
-    for each in (*broker, *controller):
+    require_between_brokers(settings, advertised)
+    for each in bound:
         require_served(each)
-    return Listeners(broker, controller, advertised, inter_broker(settings, advertised))
+    own = {each.name: each for each in told}
+    told_of_controller = tuple(own.get(each.name, each) for each in controller)
+    return Listeners(broker, controller, advertised, told_of_controller)
 
 
 def read_protocols(settings: BrokerSettings, controller_names: tuple[str, ...]) -> dict[str, str]:
@@ -180,13 +188,11 @@ def require_served(endpoint: Endpoint) -> None:
         )
 
 
-def inter_broker(settings: BrokerSettings, advertised: tuple[Endpoint, ...]) -> str:
-    """Return the listener that brokers use among themselves."""
+def require_between_brokers(settings: BrokerSettings, advertised: tuple[Endpoint, ...]) -> None:
+    """Refuse a listener between brokers that is none, though a single node has no use for one."""
     name = settings.text("inter.broker.listener.name")
     if name is None:
-        wanted = settings.text("security.inter.broker.protocol")
-        fitting = [each.name for each in advertised if each.name == wanted]
-        return (fitting or [advertised[0].name])[0]
+        return
     if "security.inter.broker.protocol" in settings.static:
         raise SettingsError(
             "Only one of inter.broker.listener.name and security.inter.broker.protocol "
@@ -198,7 +204,6 @@ def inter_broker(settings: BrokerSettings, advertised: tuple[Endpoint, ...]) -> 
             "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
             f"The valid options based on currently configured listeners are {','.join(names)}"
         )
-    return name.upper()
 
 
 def connection_limits(settings: BrokerSettings) -> dict[str, int]:

@@ -83,7 +83,7 @@ def load(static: Mapping[str, str]) -> Loaded:
 def notes_on(static: Mapping[str, str], listeners: Listeners) -> list[str]:
     """Say what the user may want to know of keys that do not do what they seem to."""
     heeded = {
-        listener_setting(each.name, name) for each in listeners.broker for name in FOR_A_LISTENER
+        listener_setting(each.name, name) for each in listeners.bound for name in FOR_A_LISTENER
     }
     notes = [note for key in sorted(static) if (note := note_on(key))]
     if "broker.id" in static and "node.id" not in static:

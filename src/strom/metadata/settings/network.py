@@ -33,6 +33,7 @@ from strom.metadata.settings.reasons import (
     FINAL_ONLY,
     NO_PURGATORY,
     ONE_LOOP,
+    ONE_NODE,
     PEERS,
     PLUGIN,
 )
@@ -53,7 +54,7 @@ SETTINGS: Final = (
         PER_BROKER,
         USED,
     ).says("Which security protocol each listener name stands for."),
-    Setting("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, USED).says(
+    Setting("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, ONE_NODE).says(
         "The listener over which brokers talk to each other."
     ),
     Setting(
@@ -63,7 +64,7 @@ SETTINGS: Final = (
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         MEDIUM,
         READ_ONLY,
-        USED,
+        ONE_NODE,
     ).says("The protocol between brokers, when inter.broker.listener.name is not given."),
     Setting("early.start.listeners", LIST, None, ANY_LIST, HIGH, READ_ONLY, EARLY).says(
         "Listeners that open before the broker is ready to authorise."
