@@ -2,7 +2,9 @@
 
 import pytest
 
+from strom.metadata.settings.catalogue import Kind, Resource
 from strom.metadata.settings.definition import SettingsError
+from strom.metadata.settings.describe import FROM_DEFAULT, FROM_FILE, describe
 from strom.metadata.settings.load import load
 
 FACTORS = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
@@ -26,6 +28,19 @@ def test_who_names_its_quorum_gets_kafkas_defaults():
 
 def test_what_the_file_says_counts():
     assert values(offsets_topic_replication_factor="2") == [2, 1, 1]
+
+
+def test_what_nobody_wrote_is_described_as_a_default():
+    """BRK-21: not as the file's, also after a change at run time."""
+    settings = load({"transaction.state.log.min.isr": "1"}).settings
+    for each in (settings, settings.with_dynamic({}, {"max.connections": "5"})):
+        described = describe(Resource(Kind.BROKER, "1"), each, {}, {*FACTORS, IN_SYNC})
+        told = {one.name: (one.value, one.source, one.synonyms[-1]) for one in described}
+        assert told == {
+            FACTORS[0]: ("1", FROM_DEFAULT, (FACTORS[0], "1", FROM_DEFAULT)),
+            FACTORS[1]: ("1", FROM_DEFAULT, (FACTORS[1], "1", FROM_DEFAULT)),
+            IN_SYNC: ("1", FROM_FILE, (IN_SYNC, "1", FROM_DEFAULT)),
+        }
 
 
 def test_a_codec_that_does_not_exist_is_refused_at_the_start():

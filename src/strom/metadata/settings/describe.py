@@ -202,7 +202,7 @@ def broker_synonyms(settings: BrokerSettings, name: str) -> tuple[Synonym, ...]:
         if each in layer
     ]
     found += [
-        Synonym(each, None if hidden else BROKER[each].show(BROKER[each].default), FROM_DEFAULT)
+        Synonym(each, None if hidden else settings.default(each), FROM_DEFAULT)
         for each in same
         if each in BROKER and each not in RUN_TIME_ONLY and BROKER[each].default is not None
     ]

@@ -72,7 +72,7 @@ def load(static: Mapping[str, str]) -> Loaded:
     require_one_id(static)
     given = {key: value.strip() for key, value in static.items()}
     is_alone = not any(given.get(each) for each in OTHERS)
-    settings = BrokerSettings({**ALONE, **given} if is_alone else given)
+    settings = BrokerSettings(given, defaults=ALONE if is_alone else {})
     require_single_node(settings)
     require_sound(settings)
     require_sound_groups(settings)

@@ -1,8 +1,9 @@
 """The values in force: what the file says, under what was changed at run time.
 
 For a broker setting counts, in this order: what was set for this broker, what was set for all
-brokers, the file, the default. A topic's own setting goes before all of them. A change makes a new
-`BrokerSettings`; whoever holds the old one keeps a consistent view.
+brokers, the file, the default, which may be another for a node like this one. A topic's own setting
+goes before all of them. A change makes a new `BrokerSettings`; whoever holds the old one keeps a
+consistent view.
 """
 
 from collections.abc import Mapping
@@ -60,19 +61,29 @@ LOG_FIELDS: Final = {
 class BrokerSettings:
     """The settings of one broker, typed; never changed once made."""
 
-    __slots__ = ("_log_configs", "_values", "cluster", "ignored", "own", "static")
+    __slots__ = ("_log_configs", "_values", "cluster", "defaults", "ignored", "own", "static")
 
     def __init__(
         self,
         static: Mapping[str, str] = NOTHING,
         own: Mapping[str, str] = NOTHING,
         cluster: Mapping[str, str] = NOTHING,
+        *,
+        defaults: Mapping[str, str] = NOTHING,
     ) -> None:
-        """Take the file's settings, those set for this broker, and those set for all."""
+        """Take the file's settings, those set for this broker, and those set for all.
+
+        Of the defaults only those are given that are not the definitions'.
+        """
         self.static = with_both_ids(static)
+        self.defaults = defaults
         self.own = own
         self.cluster = cluster
-        self._values: dict[str, Value] = {**DEFAULTS, **read_static(self.static)}
+        self._values: dict[str, Value] = {
+            **DEFAULTS,
+            **read_static(defaults),
+            **read_static(self.static),
+        }
         #: What was set at run time and cannot be followed, with the reason; the log shows it.
         self.ignored: dict[str, str] = {}
         for layer in (cluster, own):
@@ -81,7 +92,7 @@ class BrokerSettings:
 
     def with_dynamic(self, own: Mapping[str, str], cluster: Mapping[str, str]) -> "BrokerSettings":
         """Return the settings with other changes made at run time."""
-        return BrokerSettings(self.static, own, cluster)
+        return BrokerSettings(self.static, own, cluster, defaults=self.defaults)
 
     def changed_from(self, before: "BrokerSettings") -> frozenset[str]:
         """Return the names whose value in force is not what it was."""
@@ -96,6 +107,11 @@ class BrokerSettings:
     def __getitem__(self, name: str) -> Value:
         """Return the value in force."""
         return self._values[name]
+
+    def default(self, name: str) -> str | None:
+        """Return what a broker setting is while nobody sets it, as text."""
+        setting = BROKER[name]
+        return self.defaults.get(name, setting.show(setting.default))
 
     def number(self, name: str) -> int:
         """Return a whole number."""
