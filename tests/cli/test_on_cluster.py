@@ -153,26 +153,31 @@ def test_a_time_is_a_place_to_start_at_and_to_end_at(on_cluster, topic):
 
 
 def test_json_brings_everything_back(on_cluster, topic):
-    """MSG: null, empty, headers and what is no text survive a copy."""
+    """MSG: null, empty, headers, times and what is no text survive a copy."""
     records = [
         {"key": "k", "value": {"speed": 1.5, "phase": "Liftoff"}, "headers": {"a": "1", "b": None}},
         {"key": None, "value": None},
         {"key": "", "value": "", "headers": [["x", "1"], ["x", "2"]]},
-        {"key": "k", "value_base64": "/wA="},
+        {"key": "k", "value_base64": "/wA=", "timestamp": 1_234_567_890_123},
+        {"value": "v", "headers_base64": [["id", "/wA="], ["n", None], ["t", "YQ=="]]},
     ]
     text = "".join(json.dumps(record) + "\n" for record in records)
     on_cluster("produce", topic, "--from-json", "-p", "1", text=text)
     first = [json.loads(line) for line in read_all(on_cluster, topic, "--json")]
-    assert [record["key"] for record in first] == ["k", None, "", "k"]
+    assert [record["key"] for record in first] == ["k", None, "", "k", None]
     assert first[0]["value"] == '{"speed":1.5,"phase":"Liftoff"}'
     assert first[0]["headers"] == [["a", "1"], ["b", None]]
     assert first[1]["value"] is None
     assert first[2]["headers"] == [["x", "1"], ["x", "2"]]
     assert first[3]["value_base64"] == "/wA="
+    assert first[3]["timestamp"] == 1_234_567_890_123
+    assert first[4]["headers"] == [["id", "\ufffd\0"], ["n", None], ["t", "a"]]
+    assert first[4]["headers_base64"] == records[4]["headers_base64"]
+    assert "headers_base64" not in first[0]
 
     on_cluster("produce", topic, "--from-json", "-p", "2", text="\n".join(map(json.dumps, first)))
     again = [json.loads(line) for line in read_all(on_cluster, topic, "--json", "-p", "2")]
-    same = ("key", "value", "headers", "value_base64")
+    same = ("key", "value", "headers", "timestamp", "value_base64", "headers_base64")
     assert [[r.get(name) for name in same] for r in again] == [
         [r.get(name) for name in same] for r in first
     ]
@@ -211,7 +216,13 @@ def test_a_file_is_sent_by_line_or_whole(on_cluster, topic, tmp_path):
 def test_a_line_without_its_key_is_named(on_cluster, topic):
     result = on_cluster("produce", topic, "-K", ":", text="a:1\nb\n", code=1)
     assert "No key separator found on line number 2: 'b'" in result.stderr
-    assert "is not JSON" in on_cluster("produce", topic, "--from-json", "{", code=1).stderr
+    for line, problem in (
+        ("{", "line 1 is not JSON"),
+        ('{"headers": 1}', "line 1: headers should be an object or a list of pairs"),
+        ('{"headers_base64": [["a", "?"]]}', "line 1: headers_base64 is not base64"),
+        ('{"timestamp": "noon"}', "line 1: timestamp is no number of milliseconds"),
+    ):
+        assert problem in on_cluster("produce", topic, "--from-json", line, code=1).stderr
 
 
 def test_options_that_do_not_go_together(on_cluster, topic):

@@ -106,7 +106,10 @@ def compile_columns(*, key: bool, headers: bool) -> Write:
 
 
 def write_json(record: Received) -> bytes:
-    """Return a line of JSON; `strom produce --from-json` reads it back to the same record."""
+    """Return a line of JSON; `strom produce --from-json` reads it back to the same record.
+
+    What is no text is there a second time, as base64.
+    """
     line = {
         "topic": record.topic,
         "partition": record.partition,
@@ -117,8 +120,10 @@ def write_json(record: Received) -> bytes:
         "value": as_text(record.value),
     }
     for name, data in (("key", record.key), ("value", record.value)):
-        if data is not None and not is_text(data):
-            line[f"{name}_base64"] = base64.b64encode(data).decode()
+        if not is_text(data):
+            line[f"{name}_base64"] = as_base64(data)
+    if not all(is_text(value) for _, value in record.headers):
+        line["headers_base64"] = [[name, as_base64(value)] for name, value in record.headers]
     return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
@@ -127,10 +132,15 @@ def as_text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-def is_text(data: bytes) -> bool:
-    """Whether the bytes are UTF-8."""
+def as_base64(data: bytes | None) -> str | None:
+    """Return bytes as base64."""
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def is_text(data: bytes | None) -> bool:
+    """Whether the bytes are UTF-8, or there are none."""
     try:
-        data.decode()
+        (data or b"").decode()
     except UnicodeDecodeError:
         return False
     return True

@@ -100,6 +100,7 @@ class Outgoing(NamedTuple):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int = UNASSIGNED
+    #: 0 is the client's word for now.
     timestamp_ms: int = 0
 
 
@@ -245,8 +246,9 @@ class Template:
         return Outgoing(
             json_bytes(line, "key", number) if "key" in line else self._key,
             json_bytes(line, "value", number),
-            (*json_headers(line.get("headers"), number), *self._headers),
+            (*json_headers(line, number), *self._headers),
             self._partition,
+            json_timestamp_ms(line, number),
         )
 
 
@@ -261,10 +263,7 @@ def read_header(text: str) -> tuple[str, bytes | None]:
 def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
     """Return a text as it is, anything else as JSON, nothing for null."""
     if f"{name}_base64" in line:
-        try:
-            return base64.b64decode(line[f"{name}_base64"], validate=True)
-        except (binascii.Error, TypeError):
-            raise Failure(f"line {number}: {name}_base64 is not base64") from None
+        return from_base64(line[f"{name}_base64"], f"{name}_base64", number)
     value = line.get(name)
     if value is None:
         return None
@@ -273,14 +272,40 @@ def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def json_headers(headers: object, number: int) -> Iterator[tuple[str, bytes | None]]:
+def from_base64(text: object, name: str, number: int) -> bytes:
+    """Return what the base64 in a line stands for."""
+    try:
+        return base64.b64decode(text, validate=True)  # type: ignore[arg-type]
+    except (binascii.Error, TypeError, ValueError):
+        raise Failure(f"line {number}: {name} is not base64") from None
+
+
+def json_headers(line: dict[str, Any], number: int) -> Iterator[tuple[str, bytes | None]]:
     """Read headers: an object, or a list of pairs where a name may come twice."""
+    is_binary = "headers_base64" in line
+    headers = line["headers_base64"] if is_binary else line.get("headers")
     pairs = headers.items() if isinstance(headers, dict) else headers or ()
     try:
-        for name, value in pairs:  # type: ignore[attr-defined]
-            yield str(name), None if value is None else str(value).encode()
+        read = [(str(name), value) for name, value in pairs]
     except (TypeError, ValueError):
         raise Failure(f"line {number}: headers should be an object or a list of pairs") from None
+    for name, value in read:
+        if value is None:
+            yield name, None
+        elif is_binary:
+            yield name, from_base64(value, "headers_base64", number)
+        else:
+            yield name, str(value).encode()
+
+
+def json_timestamp_ms(line: dict[str, Any], number: int) -> int:
+    """Return the record's time; 0, which is now, if the line has none (-1 stands for none too)."""
+    timestamp = line.get("timestamp")
+    if timestamp is None:
+        return 0
+    if not isinstance(timestamp, int) or isinstance(timestamp, bool):
+        raise Failure(f"line {number}: timestamp is no number of milliseconds")
+    return max(timestamp, 0)
 
 
 class Sent(NamedTuple):
@@ -311,6 +336,8 @@ class Sending:
         keywords: dict[str, Any] = {}
         if outgoing.headers:
             keywords["headers"] = list(outgoing.headers)
+        if outgoing.timestamp_ms:
+            keywords["timestamp"] = outgoing.timestamp_ms
         while True:
             try:
                 self._producer.produce(
