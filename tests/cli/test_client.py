@@ -1,10 +1,15 @@
 import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
-from strom.cli.client import properties, require_reachable, split_address, unknown_topic
+from strom.cli.client import address, properties, split_address, unknown_topic
 from strom.cli.failure import Failure
 from strom.cli.options import ClientOptions
+from strom.cli.plain import ask
 
 
 @pytest.fixture
@@ -64,8 +69,37 @@ def test_a_port_is_a_number(port):
 def test_the_second_address_may_be_the_one_that_answers(closed_port):
     """TOP-19."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        addresses = f"127.0.0.1:{closed_port},127.0.0.1:{server.getsockname()[1]}"
-        require_reachable({"bootstrap.servers": addresses})
+        port = server.getsockname()[1]
+        named = ClientOptions(bootstrap_server=f"127.0.0.1:{closed_port}, 127.0.0.1:{port}")
+        assert address(named) == ("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"\0\0",
+        b"\x15\x03\x03\0\x02\x02\x46",  # what a TLS port says to who does not speak TLS
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        struct.pack(">i", -1),
+        struct.pack(">i", 8) + b"\xff" * 8,
+    ],
+)
+def test_who_is_no_plain_broker_is_told_in_one_line(answer):
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as beside:
+
+        def answer_once():
+            link, _ = server.accept()
+            with link:
+                link.recv(1 << 16)
+                link.sendall(answer)
+                link.shutdown(socket.SHUT_WR)
+
+        answered = beside.submit(answer_once)
+        asked = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+        with pytest.raises(Failure, match="is that a Kafka port, and a plain one"):
+            ask(server.getsockname()[:2], asked, FindCoordinatorResponse)
+        answered.result()
 
 
 def test_nobody_there_is_one_line_that_says_what_to_do(strom, closed_port):

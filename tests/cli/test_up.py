@@ -187,6 +187,16 @@ def test_a_broker_goes_on_in_the_background(process, strom, tmp_path):
     assert "Stopping" in log.read_text()
 
 
+def test_a_log_that_cannot_be_written_is_one_line(process, tmp_path):
+    config, log = tmp_path / "server.properties", tmp_path / "missing" / "broker.log"
+    config.write_text(f"log.dirs={tmp_path / 'data'}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    code, out, errors = start_behind(process, config, log)
+    assert (code, out) == (1, "")
+    assert errors == (
+        f"strom: cannot write {log}: No such file or directory; name another with --log-file\n"
+    )
+
+
 def test_a_broker_that_cannot_start_in_the_background_says_where_to_look(process, tmp_path):
     config, log = tmp_path / "server.properties", tmp_path / "broker.log"
     with socket.create_server(("127.0.0.1", 0)) as taken:

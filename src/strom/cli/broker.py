@@ -72,7 +72,13 @@ def start_in_background(values: Values) -> int:
     for each in given:
         command += ["--override", each]
     log_file = str(values["log_file"])
-    with open(log_file, "ab") as log:
+    try:
+        log = open(log_file, "ab")  # noqa: SIM115 - closed below, once it is known to be there
+    except OSError as error:
+        raise Failure(
+            f"cannot write {log_file}: {error.strerror}; name another with --log-file"
+        ) from None
+    with log:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

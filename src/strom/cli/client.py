@@ -43,10 +43,8 @@ def properties(options: ClientOptions) -> Properties:
 
 
 def address(options: ClientOptions) -> tuple[str, int]:
-    """Return host and port of the first broker named, once one takes connections."""
-    settings = properties(options)
-    require_reachable(settings)
-    return split_address(str(settings["bootstrap.servers"]).split(",")[0].strip())
+    """Return host and port of the first broker named that takes connections."""
+    return require_reachable(properties(options))
 
 
 def admin(options: ClientOptions) -> "AdminClient":
@@ -98,8 +96,8 @@ def bad_properties() -> Iterator[None]:
         raise Failure(f"client property: {text_of(error)}", USED_WRONGLY) from None
 
 
-def require_reachable(settings: Properties) -> None:
-    """Fail unless one of the addresses takes a connection."""
+def require_reachable(settings: Properties) -> tuple[str, int]:
+    """Return the first of the addresses that takes a connection; fail if none does."""
     addresses = str(settings["bootstrap.servers"])
     reasons = []
     for address in addresses.split(","):
@@ -109,7 +107,7 @@ def require_reachable(settings: Properties) -> None:
         except OSError as error:
             reasons.append(f"{address.strip()}: {error.strerror or 'no answer'}")
         else:
-            return
+            return host, port
     raise Failure(
         f"no broker at {'; '.join(reasons)}. "
         "Start one with `strom up`, or name another with -b or STROM_BOOTSTRAP."

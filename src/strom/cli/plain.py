@@ -5,7 +5,7 @@ There is no TLS or SASL here: a cluster that wants it must be asked on a plain l
 
 import socket
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from strom.cli.failure import Failure
 from strom.wire.primitives import INT16, INT32
@@ -19,6 +19,7 @@ Response = TypeVar("Response")
 def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Response:  # noqa: ANN401 - any of kio's
     """Send one request with the flexible header; return its response."""
     from kio.serial import entity_reader, entity_writer
+    from kio.serial.errors import SerialError
 
     head = INT16.pack(request.__api_key__) + INT16.pack(request.__version__) + INT32.pack(0)
     with BytesIO() as out:
@@ -29,10 +30,25 @@ def ask(address: tuple[str, int], request: Any, response: type[Response]) -> Res
         with socket.create_connection(address, timeout=ANSWER_SECONDS_MAX) as link:
             link.sendall(INT32.pack(len(frame)) + frame)
             with link.makefile("rb") as answers:
-                answer = answers.read(INT32.unpack(answers.read(INT32.size))[0])
-    except (OSError, ValueError) as error:
+                answer = read_frame(answers)
+        # Behind the correlation id and the header's empty tagged fields.
+        read: Response
+        read, _ = entity_reader(response)(answer, INT32.size + 1)  # type: ignore[type-var]
+    except OSError as error:
         raise Failure(f"the broker did not answer: {error}") from None
-    # Behind the correlation id and the header's empty tagged fields.
-    read: Response
-    read, _ = entity_reader(response)(answer, INT32.size + 1)  # type: ignore[type-var]
+    except (SerialError, ValueError, OverflowError):
+        raise Failure(
+            f"{address[0]}:{address[1]} did not answer as a broker does: is that a Kafka port, "
+            "and a plain one? There is no TLS or SASL here"
+        ) from None
     return read
+
+
+def read_frame(answers: BinaryIO) -> bytes:
+    """Return an answer without its size; ValueError if what came is none."""
+    head = answers.read(INT32.size)
+    size = INT32.unpack(head)[0] if len(head) == INT32.size else -1
+    answer = answers.read(size) if size > INT32.size else b""
+    if not answer or len(answer) < size:
+        raise ValueError("no answer, or not all of it")
+    return answer
