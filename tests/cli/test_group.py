@@ -6,7 +6,7 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strom.cli import group as cli_group
 from strom.cli import lag
@@ -49,6 +49,31 @@ def test_lag_is_told_in_messages_and_in_time(on_cluster, group, topic, monkeypat
     assert 0 <= position["lag_ms"] < 600_000
     shown = on_cluster("group", "describe", group).stdout
     assert "Current offset" in shown and "Lag in time" in shown
+
+
+@pytest.mark.timeout(PATIENCE_SECONDS * 3)
+def test_transactions_do_not_hold_up_the_lag_in_time(on_cluster, bootstrap, topic, monkeypatch):
+    """OFS-09: neither a mark at the end nor a transaction that is open is waited for."""
+    monkeypatch.setattr(lag, "AGE_SECONDS_MAX", 10 * PATIENCE_SECONDS)
+    name = f"group-{uuid.uuid4()}"
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": name})
+    producer.init_transactions()
+    for partition in (0, 1):
+        producer.begin_transaction()
+        producer.produce(topic, "v", partition=partition)
+        if partition == 0:
+            producer.commit_transaction()
+    producer.flush()
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    offsets = [TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 0)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+    marked, is_open = described(on_cluster, name)["offsets"]
+    assert (marked["current_offset"], marked["end_offset"], marked["lag"]) == (1, 2, 1)
+    assert marked["lag_ms"] is None
+    assert (is_open["current_offset"], is_open["end_offset"], is_open["lag"]) == (0, 1, 1)
+    assert 0 <= is_open["lag_ms"] < 600_000
+    producer.abort_transaction()
 
 
 def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypatch):

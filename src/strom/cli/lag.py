@@ -2,7 +2,8 @@
 
 The lag in messages is what lies between the stored offset, which is the next to be read, and the
 end. The lag in time is the age of that next record; reading it is the only way to know, so one
-record of each partition that lags is fetched.
+record of each partition that lags is fetched. A record of an open transaction counts, though nobody
+may read it yet; where only the mark of a transaction is left there is no record, and no age.
 """
 
 import time
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 Place = tuple[str, int]
 #: How long to wait for the records whose age is asked for.
 AGE_SECONDS_MAX = 3.0
+#: Also what is not committed, and word of the end where there is no record before it.
+READING = {
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_uncommitted",
+    "enable.partition.eof": True,
+}
 NOBODY = "-"
 
 
@@ -114,22 +121,28 @@ def end_offsets(admin: "AdminClient", places: list[Place]) -> dict[Place, int]:
 
 
 def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, int]:
-    """Return how old the record at each offset is, as far as they come in time."""
-    from confluent_kafka import TopicPartition
+    """Return how old the next record from each offset on is, as far as they come in time."""
+    from confluent_kafka import KafkaError, TopicPartition
 
     if not offsets:
         return {}
     ages: dict[Place, int] = {}
-    reader = client.consumer(options, {"auto.offset.reset": "earliest"})
+    #: Those that need not be waited for any more.
+    answered: set[Place] = set()
+    reader = client.consumer(options, READING)
     try:
         reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
         deadline = time.perf_counter() + AGE_SECONDS_MAX
-        while len(ages) < len(offsets) and time.perf_counter() < deadline:
+        while len(answered) < len(offsets) and time.perf_counter() < deadline:
             message = reader.poll(0.1)
-            if message is None or message.error() is not None:
+            if message is None:
                 continue
+            error = message.error()
             place = (message.topic() or "", message.partition() or 0)
-            if place not in ages:
+            if place in answered or (error and error.code() != KafkaError._PARTITION_EOF):
+                continue
+            answered.add(place)
+            if error is None:
                 ages[place] = max(time.time_ns() // 1_000_000 - message.timestamp()[1], 0)
                 reader.pause([TopicPartition(*place)])
     finally:
