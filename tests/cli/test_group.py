@@ -92,23 +92,32 @@ def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypat
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic, protocol):
-    """OFS-10, GRP-03."""
+def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic, protocol, monkeypatch):
+    """OFS-08, OFS-10, GRP-03."""
+    monkeypatch.setattr(lag, "AGE_SECONDS_MAX", PATIENCE_SECONDS)
     name = f"group-{uuid.uuid4()}"
+    for partition, values in (("0", "abc"), ("1", "de")):
+        on_cluster("produce", topic, *values, "--partition", partition)
     config = {"bootstrap.servers": bootstrap, "group.id": name, "client.id": "reader"}
-    consumer = Consumer(config | {"group.protocol": protocol})
+    consumer = Consumer(config | {"group.protocol": protocol, "enable.auto.commit": False})
     consumer.subscribe([topic])
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not consumer.assignment() and time.monotonic() < deadline:
         consumer.poll(0.1)
+    offsets = [TopicPartition(topic, 0, 1), TopicPartition(topic, 1, 0)]
+    consumer.commit(offsets=offsets, asynchronous=False)
     found = described(on_cluster, name)
     assert (found["state"], found["type"]) == ("Stable", protocol.title())
     (member,) = found["members"]
     assert member["client_id"] == "reader"
     assert member["partitions"] == [f"{topic}-{n}" for n in range(3)]
+    # Two of partition 0 and two of partition 1; nothing is stored of the third.
+    assert member["lag"] == 4
+    assert member["lag_ms"] == max(each["lag_ms"] or 0 for each in found["offsets"])
     refused = on_cluster("group", "reset", name, "--to", "end", "--execute", code=1)
     assert "stop the consumers first" in refused.stderr
-    assert "/127.0.0.1" in on_cluster("group", "describe", name, "--show", "members").stdout
+    shown = on_cluster("group", "describe", name, "--show", "members").stdout
+    assert "/127.0.0.1" in shown and "Lag in time" in shown
     consumer.close()
     while described(on_cluster, name)["state"] != "Empty" and time.monotonic() < deadline:
         pass

@@ -10,7 +10,16 @@ import typer
 
 from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.lag import NOBODY, Place, Position, assigned, lag_text, positions, stored_offsets
+from strom.cli.lag import (
+    NOBODY,
+    Place,
+    Position,
+    assigned,
+    lag_of,
+    lag_text,
+    positions,
+    stored_offsets,
+)
 from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import console, print_json, print_table
 from strom.cli.span import Bounds, Kind, Point, offset_of, read_point
@@ -153,7 +162,7 @@ def show(
         if options.show is View.STATE:
             print_state(group)
         elif options.show is View.MEMBERS:
-            print_members(group)
+            print_members(group, positions(admin, options, group))
         else:
             print_positions(group, positions(admin, options, group))
 
@@ -162,6 +171,7 @@ def as_json(
     admin: "AdminClient", options: DescribeOptions, group: "ConsumerGroupDescription"
 ) -> dict[str, object]:
     """Return all that is known of a group."""
+    found = positions(admin, options, group)
     return {
         "group": group.group_id,
         "type": word(group.type),
@@ -175,10 +185,11 @@ def as_json(
                 "host": each.host,
                 "client_id": each.client_id,
                 "partitions": [f"{one.topic}-{one.partition}" for one in assigned(each)],
+                **lag_of(each.member_id, found)._asdict(),
             }
             for each in group.members
         ],
-        "offsets": [asdict(each) for each in positions(admin, options, group)],
+        "offsets": [asdict(each) for each in found],
     }
 
 
@@ -202,20 +213,27 @@ def print_state(group: "ConsumerGroupDescription") -> None:
     )
 
 
-def print_members(group: "ConsumerGroupDescription") -> None:
-    """Print who is in a group, and what each reads."""
-    rows = [
-        (
-            each.member_id,
-            each.group_instance_id or NOBODY,
-            each.host,
-            each.client_id,
-            len(assigned(each)),
-            ", ".join(f"{one.topic}-{one.partition}" for one in assigned(each)) or NOBODY,
+def print_members(group: "ConsumerGroupDescription", found: list[Position]) -> None:
+    """Print who is in a group, what each reads, and how far it is behind."""
+    rows = []
+    for each in sorted(group.members, key=lambda each: each.member_id):
+        behind = lag_of(each.member_id, found)
+        rows.append(
+            (
+                each.member_id,
+                each.group_instance_id or NOBODY,
+                each.host,
+                each.client_id,
+                len(assigned(each)),
+                NOBODY if behind.lag is None else behind.lag,
+                lag_text(behind.lag_ms),
+                ", ".join(f"{one.topic}-{one.partition}" for one in assigned(each)) or NOBODY,
+            )
         )
-        for each in sorted(group.members, key=lambda each: each.member_id)
-    ]
-    columns = ("Consumer id", "Instance id", "Host", "Client id", "Partitions#", "Assignment")
+    columns = (
+        *("Consumer id", "Instance id", "Host", "Client id", "Partitions#"),
+        *("Lag#", "Lag in time#", "Assignment"),
+    )
     print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
 
 

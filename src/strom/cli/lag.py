@@ -8,7 +8,7 @@ may read it yet; where only the mark of a transaction is left there is no record
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from strom.cli import client
 from strom.cli.options import ClientOptions
@@ -43,6 +43,13 @@ class Position:
     consumer_id: str
     host: str
     client_id: str
+
+
+class Behind(NamedTuple):
+    """How far a member is behind: messages in all, and the age of the oldest to be read."""
+
+    lag: int | None
+    lag_ms: int | None
 
 
 def positions(
@@ -148,6 +155,16 @@ def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, in
     finally:
         reader.close()
     return ages
+
+
+def lag_of(member_id: str, found: list[Position]) -> Behind:
+    """Return how far a member is behind, in all that it reads and has stored offsets of."""
+    own = [each for each in found if each.consumer_id == member_id]
+    lags = [each.lag for each in own if each.lag is not None]
+    return Behind(
+        sum(lags) if lags else None,
+        max((each.lag_ms for each in own if each.lag_ms is not None), default=None),
+    )
 
 
 def lag_text(lag_ms: int | None) -> str:
