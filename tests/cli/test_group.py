@@ -51,6 +51,17 @@ def test_lag_is_told_in_messages_and_in_time(on_cluster, group, topic, monkeypat
     assert "Current offset" in shown and "Lag in time" in shown
 
 
+def test_the_number_of_a_batch_is_no_lag(on_cluster, bootstrap, group, topic):
+    """OFS-08: what Spark's exactly-once sink stores is marked, and counted nowhere."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    marked = TopicPartition(topic, 0, 1, lag.MARKER_METADATA)
+    consumer.commit(offsets=[marked], asynchronous=False)
+    consumer.close()
+    (position,) = described(on_cluster, group)["offsets"]
+    assert (position["current_offset"], position["end_offset"]) == (1, 10)
+    assert (position["lag"], position["lag_ms"]) == (None, None)
+
+
 @pytest.mark.timeout(PATIENCE_SECONDS * 3)
 def test_transactions_do_not_hold_up_the_lag_in_time(on_cluster, bootstrap, topic, monkeypatch):
     """OFS-09: neither a mark at the end nor a transaction that is open is waited for."""

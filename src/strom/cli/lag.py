@@ -27,6 +27,8 @@ READING = {
     "isolation.level": "read_uncommitted",
     "enable.partition.eof": True,
 }
+#: What strom.spark.exactly_once stores beside a number that is no offset but that of a batch.
+MARKER_METADATA = "strom marker"
 NOBODY = "-"
 
 
@@ -56,19 +58,14 @@ def positions(
     admin: "AdminClient", options: ClientOptions, group: "ConsumerGroupDescription"
 ) -> list[Position]:
     """Return where the group stands, for what it has stored and for what its members read."""
-    stored = stored_offsets(admin, group.group_id)
-    owners = {
-        (each.topic, each.partition): member
-        for member in group.members
-        for each in assigned(member)
-    }
+    committed = commits(admin, group.group_id)
+    stored = {place_of(each): each.offset for each in committed}
+    # What is no offset is not behind.
+    read = {place_of(each) for each in committed if each.metadata != MARKER_METADATA}
+    owners = {place_of(each): member for member in group.members for each in assigned(member)}
     places = sorted(stored.keys() | owners.keys())
     ends = end_offsets(admin, places)
-    lags = {
-        place: max(end - stored[place], 0)
-        for place, end in ends.items()
-        if stored.get(place) is not None
-    }
+    lags = {place: max(end - stored[place], 0) for place, end in ends.items() if place in read}
     ages = ages_ms(options, {place: stored[place] for place, lag in lags.items() if lag})
     return [
         Position(
@@ -95,8 +92,18 @@ def owner_of(member: "MemberDescription | None") -> tuple[str, str, str]:
     return member.member_id, member.host, member.client_id
 
 
+def place_of(partition: "TopicPartition") -> Place:
+    """Return which partition is meant."""
+    return partition.topic, partition.partition
+
+
 def stored_offsets(admin: "AdminClient", group: str) -> dict[Place, int]:
     """Return the offsets that the group has stored."""
+    return {place_of(each): each.offset for each in commits(admin, group)}
+
+
+def commits(admin: "AdminClient", group: str) -> "list[TopicPartition]":
+    """Return what the group has stored: offsets, and the words beside them."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     with client.refusals():
@@ -104,7 +111,7 @@ def stored_offsets(admin: "AdminClient", group: str) -> dict[Place, int]:
             [ConsumerGroupTopicPartitions(group)]
         ).values()
         found: ConsumerGroupTopicPartitions = future.result()
-    return {(each.topic, each.partition): each.offset for each in found.topic_partitions or ()}
+    return list(found.topic_partitions or ())
 
 
 def end_offsets(admin: "AdminClient", places: list[Place]) -> dict[Place, int]:
