@@ -1,7 +1,8 @@
-"""`strom pipeline run` as a process of its own: what a crash leaves."""
+"""`strom pipeline run` as a process of its own: how it ends, and how the next one goes on."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -10,84 +11,137 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from strom.pipelines.directory import Directory
-from strom.pipelines.loading import load
-from strom.pipelines.status import DIED, DONE
+from strom.pipelines.status import DIED, DONE, STOPPED
 from tests import nodes
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.java,
+pytestmark = [pytest.mark.slow, pytest.mark.java]
+
+in_soak = [
     pytest.mark.soak,
     pytest.mark.skipif(
-        "STROM_SOAK_SECONDS" not in os.environ, reason="starts Spark a second time: make soak"
+        "STROM_SOAK_SECONDS" not in os.environ, reason="starts Spark twice more: make soak"
     ),
 ]
 
+#: For a whole run, beside other tests.
+PATIENCE_SECONDS = 120
 FILE = """
 from strom.pipelines import Pipeline
 
+java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 pipeline = Pipeline("copies", every="0 seconds", master="local[1]",
-                    spark={{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}})
-pipeline.topic("records", "{topic}", json="n int")
-pipeline.to_files("archive", of="records", path="{path}")
+                    spark={{"spark.driver.extraJavaOptions": java}})
+pipeline.topic("records", "{source}", json="n int")
+pipeline.to_topic("{target}", of="records", key="n")
 """
 
 
-@pytest.fixture
-def process(strom_topics, tmp_path):
-    """Start a pipeline as a process; what is left of it is killed."""
-    if reason := nodes.java_missing():
-        pytest.skip(reason)
-    java = subprocess.run([sys.executable, nodes.PEER, "java"], check=True, capture_output=True)
-    environment = {
-        **os.environ,
-        "JAVA_HOME": java.stdout.decode().strip(),
-        "STROM_BOOTSTRAP": strom_topics.bootstrap,
-        "STROM_PIPELINES": str(tmp_path / "home"),
-    }
-    file = tmp_path / "copies.py"
-    process = None
+class Copying:
+    """A pipeline that copies a topic, run by the command."""
 
-    def start(text):
-        nonlocal process
-        file.write_text(text)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "strom", "pipeline", "run", str(file), "--json"],
+    def __init__(self, topics, directory):
+        self.topics = topics
+        self.home = directory / "home"
+        self.source, self.target = topics.make(), topics.make()
+        self._file = directory / "copies.py"
+        self._file.write_text(FILE.format(source=self.source, target=self.target))
+        self.process = None
+
+    def start(self, *options):
+        """Start the command, in a group of processes of its own as a shell does."""
+        java = subprocess.run([sys.executable, nodes.PEER, "java"], check=True, capture_output=True)
+        environment = {
+            **os.environ,
+            "JAVA_HOME": java.stdout.decode().strip(),
+            "STROM_BOOTSTRAP": self.topics.bootstrap,
+            "STROM_PIPELINES": str(self.home),
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "strom", "pipeline", "run", str(self._file), "--json", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            start_new_session=True,
         )
-        return file, process
 
-    yield start
-    if process is not None:
-        process.kill()
-        process.communicate()
+    def send(self, numbers):
+        self.topics.fill(self.source, [b'{"n": %d}' % n for n in numbers])
+
+    def wait_for_rows(self, rows):
+        """Wait until all is read, so many rows."""
+        for line in self.process.stdout:
+            sinks = json.loads(line)["sinks"]
+            if sinks and sinks[0]["rows"] == rows and sinks[0]["lag"] == 0:
+                return
+        raise AssertionError(self.process.stderr.read())
+
+    def end(self):
+        """Wait for the end of all its processes; return the exit code and the last status."""
+        told, errors = self.process.communicate(timeout=PATIENCE_SECONDS)
+        lines = told.splitlines()
+        assert lines, errors
+        return self.process.returncode, json.loads(lines[-1])
+
+    def state(self):
+        return Directory(self.home, "copies").status().state
+
+    def copied(self, count):
+        rows = self.topics.read_once_there(self.target, count)
+        return sorted(json.loads(row.value)["n"] for row in rows)
 
 
-def wait_for_rows(process, rows):
-    """Wait until all is read, so many rows."""
-    for line in process.stdout:
-        sinks = json.loads(line)["sinks"]
-        if sinks and sinks[0]["rows"] == rows and sinks[0]["lag"] == 0:
-            return
-    raise AssertionError(process.stderr.read())
+@pytest.fixture
+def copying(strom_topics, tmp_path):
+    """The pipeline; what is left of it is killed."""
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    made = Copying(strom_topics, tmp_path)
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        os.killpg(made.process.pid, signal.SIGKILL)
+        made.process.communicate()
 
 
-def test_a_killed_run_is_told_and_the_next_goes_on_where_it_was(
-    spark, strom_topics, process, run, tmp_path
-):
-    topic = strom_topics.make()
-    strom_topics.fill(topic, [b'{"n": %d}' % n for n in range(10)])
-    file, killed = process(FILE.format(topic=topic, path=tmp_path / "out"))
-    wait_for_rows(killed, 10)
-    killed.kill()
+def terminate(process):
+    process.send_signal(signal.SIGTERM)
+
+
+def press_ctrl_c(process):
+    """A terminal sends it to every process of the group."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+@pytest.mark.parametrize("stop", [terminate, pytest.param(press_ctrl_c, marks=in_soak)])
+def test_str_01_a_signal_ends_a_run_cleanly_and_the_next_goes_on_where_it_was(copying, stop):
+    copying.send(range(10))
+    copying.start()
+    copying.wait_for_rows(10)
+    stop(copying.process)
+    code, last = copying.end()
+    assert (code, last["state"], last["error"]) == (0, STOPPED, None)
+    assert copying.state() == STOPPED
+
+    copying.send(range(10, 15))
+    copying.start("--once")
+    code, last = copying.end()
+    assert (code, last["state"], last["sinks"][0]["rows"]) == (0, DONE, 5)
+    assert copying.copied(15) == list(range(15))
+
+
+@pytest.mark.soak
+@in_soak[1]
+def test_a_killed_run_is_told_and_the_next_goes_on_where_it_was(copying):
+    copying.send(range(10))
+    copying.start()
+    copying.wait_for_rows(10)
+    copying.process.kill()
     # Spark's own process has the same pipes, and ends a little later.
-    killed.communicate()
-    assert Directory(tmp_path / "home", "copies").status().state == DIED
+    copying.process.communicate()
+    assert copying.state() == DIED
 
-    strom_topics.fill(topic, [b'{"n": %d}' % n for n in range(10, 15)])
-    assert run(load(file)).state == DONE
-    rows = spark.read.parquet(str(tmp_path / "out")).select("n").collect()
-    assert sorted(row.n for row in rows) == list(range(15))
+    copying.send(range(10, 15))
+    copying.start("--once")
+    code, last = copying.end()
+    assert (code, last["state"]) == (0, DONE)
+    assert copying.copied(15) == list(range(15))
