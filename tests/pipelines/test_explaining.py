@@ -12,6 +12,22 @@ Traceback (most recent call last):
 strom.spark.failure.DataLossError: Records of rides-0 from 5 to 9 are gone
 \tat org.apache.spark.Worker.run(Worker.scala:1)
 """
+IN_A_FUNCTION = """\
+[PYTHON_EXCEPTION] An exception was thrown from Python: Traceback (most recent call last):
+  File "{file}", line {line}, in {name}
+    return kms[km]
+           ~~~^^^^
+KeyError: 7
+ SQLSTATE: 38000
+"""
+IN_A_QUERY = """\
+[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012
+== SQL (line 2, position 9) ==
+{quoted}
+        ^^^^
+
+=== Streaming Query ===
+"""
 RAISED = """\
 [STREAM_FAILED] Query terminated with exception: Job aborted
 SparkRuntimeException: [USER_RAISED_EXCEPTION] source 'rides': no JSON SQLSTATE: P0001
@@ -20,6 +36,12 @@ SparkRuntimeException: [USER_RAISED_EXCEPTION] source 'rides': no JSON SQLSTATE:
 
 def test_of_a_python_traceback_the_last_line_counts():
     assert explain(PYTHON) == "Records of rides-0 from 5 to 9 are gone"
+
+
+def test_an_error_of_pythons_own_has_its_kind():
+    told = IN_A_FUNCTION.format(file="rides.py", line=1, name="f")
+    assert explain(told) == "KeyError: 7"
+    assert explain(told.replace("KeyError: 7", "AssertionError")) == "AssertionError"
 
 
 def test_what_a_pipeline_raised_itself_goes_before_all_else():
@@ -53,6 +75,16 @@ def test_a_long_text_is_cut():
     assert len(explain("x" * 10_000)) == TEXT_LENGTH_MAX
 
 
+def told(km):
+    """A function that steps of the tests name."""
+    return km
+
+
+def kms(km):
+    """Another."""
+    return km
+
+
 def test_the_step_is_the_one_whose_lines_are_named():
     pipeline = Pipeline("rides")
 
@@ -71,3 +103,47 @@ def test_the_step_is_the_one_whose_lines_are_named():
     assert step_of(told, pipeline.nodes) == "second"
     assert step_of(told.replace(f":{line}", ":1"), pipeline.nodes) is None
     assert step_of("nothing of the kind", pipeline.nodes) is None
+
+
+def test_the_step_is_the_one_in_which_a_function_raised():
+    pipeline = Pipeline("rides")
+
+    @pipeline.step
+    def first(rides):
+        return rides.select(told)
+
+    @pipeline.step
+    def second(first):
+        def inner(km):
+            return told(km)
+
+        return first.select(inner)
+
+    @pipeline.step
+    def third(second):
+        return second.select(kms)
+
+    def raised(name, line):
+        return IN_A_FUNCTION.format(file=second.__code__.co_filename, line=line, name=name)
+
+    inside = second.__code__.co_firstlineno + 3
+    # One step has the line; one names the function of the line; two of them do.
+    assert step_of(raised("inner", inside), pipeline.nodes) == "second"
+    assert step_of(raised("kms", 1), pipeline.nodes) == "third"
+    assert step_of(raised("told", 1), pipeline.nodes) is None
+    elsewhere = raised("kms", 1).replace(second.__code__.co_filename, "elsewhere.py")
+    assert step_of(elsewhere, pipeline.nodes) is None
+
+
+def test_the_step_is_the_one_whose_query_is_quoted():
+    pipeline = Pipeline("rides")
+    pipeline.sql("first", "SELECT 1/km AS share, '{{}}' AS braces FROM {rides} WHERE km < 5")
+    pipeline.sql("second", "SELECT *,\n  1/km AS share FROM {first}")
+
+    def quoting(line):
+        return step_of(IN_A_QUERY.format(quoted=line), pipeline.nodes)
+
+    assert quoting("  1/km AS share FROM _pyspark_0123456789abcd...") == "second"
+    assert quoting("  1/km AS share FROM _pyspark_0123456789abcdef0123456789abcdef") == "second"
+    assert quoting("...LECT 1/km AS share, '{}' AS braces FROM _pyspark_01234 WHERE...") == "first"
+    assert quoting("SELECT 1/m AS share") is None

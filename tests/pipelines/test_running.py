@@ -183,6 +183,48 @@ def test_an_error_in_a_running_query_names_the_step(strom_topics, run, tmp_path)
         run(pipeline)
 
 
+def test_an_error_in_a_running_query_names_the_step_of_sql(strom_topics, run, tmp_path):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 0, "rider": "Ada"}'])
+
+    def failing(name, query):
+        pipeline = Pipeline(name)
+        pipeline.topic("rides", topic, json="km int, rider string")
+        pipeline.sql("known", "SELECT * FROM {rides} WHERE rider IS NOT NULL")
+        pipeline.sql("shares", query)
+        pipeline.to_files("archive", of="shares", path=str(tmp_path / name))
+        return pipeline
+
+    with pytest.raises(StepError, match=r"^shares: .*DIVIDE_BY_ZERO"):
+        run(failing("by-zero", "SELECT 1/km AS share FROM {known}"))
+    # The value that was wrong is told, where Spark tells it.
+    with pytest.raises(StepError, match=r"^shares: .*CAST_INVALID_INPUT.*'Ada'"):
+        run(failing("no-number", "SELECT cast(rider AS int) AS number FROM {known}"))
+
+
+def test_an_error_in_a_function_of_a_step_names_the_step(strom_topics, run, tmp_path):
+    topic = strom_topics.make()
+    strom_topics.fill(topic, [b'{"km": 7}'])
+    pipeline = Pipeline("wrong")
+    pipeline.topic("rides", topic, json="km int")
+
+    @pipeline.step
+    def known(rides):
+        return rides.where("km IS NOT NULL")
+
+    @pipeline.step
+    def shares(known):
+        @F.udf("double")
+        def share(km):
+            raise ValueError(f"no share of {km} km")
+
+        return known.select(share("km"))
+
+    pipeline.to_files("archive", of="shares", path=str(tmp_path / "out"))
+    with pytest.raises(StepError, match=r"^shares: ValueError: no share of 7 km$"):
+        run(pipeline)
+
+
 def test_a_record_that_does_not_parse_is_named(strom_topics, run, tmp_path):
     topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
