@@ -5,9 +5,10 @@ import pytest
 from strom.records.columns import Columns
 from strom.spark.arrow import to_arrow
 from strom.spark.failure import DataLossError, UnreachableError
-from strom.spark.fetching import RangeReader, Task
+from strom.spark.fetching import RangeReader
 from strom.spark.options import ReadOptions
 from strom.spark.planning import report_loss
+from strom.spark.task import Task
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.spark.scripted import NOBODY, TOPIC, TOPIC_ID, Cluster, CutError, serving
 

@@ -8,9 +8,10 @@ from strom.records.columns import Columns
 from strom.spark import fetching
 from strom.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS, to_arrow
 from strom.spark.failure import DataLossError, OptionError, UnreachableError
-from strom.spark.fetching import RangeReader, Task
+from strom.spark.fetching import RangeReader
 from strom.spark.options import ReadOptions
 from strom.spark.planning import Planner, check_order, report_loss
+from strom.spark.task import Task
 from tests.spark.topics import Row, Topics
 
 pytestmark = pytest.mark.slow

@@ -4,6 +4,8 @@ key binary, value binary, topic string, partition int, offset bigint,
 timestamp timestamp, timestampType int [, headers array<struct<key string, value binary>>]
 """
 
+import struct
+
 import pyarrow as pa
 
 from strom.records.columns import HeaderColumns, Taken, Texts
@@ -32,8 +34,8 @@ def to_arrow(taken: Taken, place: Place) -> pa.RecordBatch:
     columns = [
         _texts(taken.keys, count, pa.binary()),
         _texts(taken.values, count, pa.binary()),
-        pa.repeat(pa.scalar(topic, pa.string()), count),
-        pa.repeat(pa.scalar(number, pa.int32()), count),
+        pa.repeat(_text(topic), count),
+        pa.repeat(_number(number), count),
         _numbers(taken.offsets, count, pa.int64()),
         _numbers(taken.timestamps, count, _TIME),
         _numbers(taken.kinds, count, pa.int32()),
@@ -52,6 +54,18 @@ def _texts(texts: Texts, count: int, kind: pa.DataType) -> pa.Array:
 
 def _numbers(data: object, count: int, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(data)])
+
+
+# Arrow makes a scalar, or an array, from a value of Python only after it has loaded pandas, to see
+# whether the value is one of its own: half a second in each worker, before its first record.
+def _text(value: str) -> pa.Scalar:
+    data = value.encode()
+    buffers = [None, pa.py_buffer(struct.pack("<ii", 0, len(data))), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), 1, buffers)[0]
+
+
+def _number(value: int) -> pa.Scalar:
+    return _numbers(struct.pack("<i", value), 1, pa.int32())[0]
 
 
 def _headers(headers: HeaderColumns, count: int) -> pa.Array:

@@ -6,8 +6,6 @@ told to `on_loss`, which raises or warns, and reading goes on behind them.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
-from uuid import UUID
 
 from strom.records.batch import CODEC_MASK, HEADER_SIZE, Buffer
 from strom.records.columns import Columns, Taken
@@ -16,9 +14,10 @@ from strom.records.plain_walk import BrokenRecordsError
 from strom.spark.clock import Patience
 from strom.spark.cluster import PASSING, Cluster
 from strom.spark.failure import UnreachableError
-from strom.spark.link import Address, drop_link, link_to
+from strom.spark.link import drop_link, link_to
 from strom.spark.options import Connection
-from strom.spark.places import EARLIEST, Place
+from strom.spark.places import EARLIEST
+from strom.spark.task import Task
 from strom.spark.visible import Batch, Sight, whole_batches
 from strom.wire import fetch_call
 from strom.wire.errors import ErrorCode, KafkaError
@@ -30,20 +29,6 @@ LOOKS_MAX = 10
 
 #: Called with words for what is lost.
 OnLoss = Callable[[str], None]
-
-
-class Task(NamedTuple):
-    """What to read: offsets of a partition, of the topic with this id."""
-
-    place: Place
-    topic_id: UUID
-    start: int
-    end: int
-    leader: Address | None
-
-    def __str__(self) -> str:
-        topic, number = self.place
-        return f"{topic}-{number}"
 
 
 class RangeReader:

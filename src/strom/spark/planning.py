@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from strom.spark.clock import pause
 from strom.spark.cluster import Cluster, Topic
 from strom.spark.failure import DataLossError, OptionError
-from strom.spark.fetching import Task
 from strom.spark.limits import ByOffset, ByTime, Limit, NoMatch
 from strom.spark.option_names import nearest
 from strom.spark.options import ReadOptions, Subscription
 from strom.spark.places import EARLIEST, LATEST, Place, name_places
 from strom.spark.ranges import Range, cut
+from strom.spark.task import Task
 
 log = logging.getLogger("strom.spark")
 

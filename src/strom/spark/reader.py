@@ -4,7 +4,8 @@ They are two classes because Spark plans no partitions, without a word, for a ba
 a stream reader as well. Methods with names in Java's manner are Spark's.
 
 A reader lives in two places: planning on the driver, in one process per query, and `read` in the
-workers, on a copy. Nothing that planning sets is there in a worker, but for the task itself.
+workers, on a copy. Nothing that planning sets is there in a worker, but for the task itself. What
+decodes records is loaded in the workers alone: the first query waits for each process in turn.
 """
 
 import secrets
@@ -20,17 +21,16 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from strom.records.columns import Columns
 from strom.spark.changes import fresh_places, starts, tell_losses
 from strom.spark.clock import now_ms
 from strom.spark.cluster import Topic
 from strom.spark.committing import Commits
-from strom.spark.fetching import RangeReader, Task
 from strom.spark.housekeeping import end_task
 from strom.spark.options import ReadOptions
 from strom.spark.pacing import Delay, limited
 from strom.spark.places import Place, Progress
 from strom.spark.planning import Planner, partitions_of, plan_batch, report_loss
+from strom.spark.task import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,9 @@ class TaskReader:
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield the records of a task as Arrow's batches."""
+        from strom.records.columns import Columns
         from strom.spark.arrow import to_arrow
+        from strom.spark.fetching import RangeReader
 
         options = self.options
         for task in self._tasks(partition.value):
