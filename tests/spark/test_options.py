@@ -2,6 +2,7 @@
 
 import pytest
 
+from strom.spark.directions import WRITING_ONLY
 from strom.spark.failure import OptionError
 from strom.spark.given import parse_servers
 from strom.spark.limits import AT_EARLIEST, AT_LATEST, ByOffset, ByTime, NoMatch
@@ -80,6 +81,27 @@ def test_servers_may_be_of_ipv6():
 def test_a_batch_says_which_options_are_for_streams():
     assert "maxOffsetsPerTrigger" in parse(maxOffsetsPerTrigger="5").warnings[0]
     assert "max.poll.records" in parse(kafka__max__poll__records="5").warnings[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["kafka.group.id", "groupIdPrefix", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"],
+)
+def test_a_batch_commits_nothing_and_looks_once_and_says_so(name):
+    given = {**NEEDED, name: "5"}
+    (told,) = ReadOptions.parse(given, streaming=False).warnings
+    assert f"'{name}' has no effect: a batch read" in told
+    assert ReadOptions.parse(given, streaming=True).warnings == ()
+
+
+def test_what_is_for_writes_has_no_effect_and_says_so():
+    def told(**options):
+        given = {**NEEDED, "kafka.compression.type": "lz4", **options}
+        return ReadOptions.parse(given, streaming=True, others=WRITING_ONLY).warnings
+
+    assert told() == ("Option 'kafka.compression.type' has no effect: it is for writes.",)
+    # A view is read and written.
+    assert told(topic="rides") == ()
 
 
 @pytest.mark.parametrize(

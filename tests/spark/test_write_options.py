@@ -3,6 +3,7 @@
 import pytest
 
 from strom.records.compression import Codec
+from strom.spark.directions import READING_ONLY
 from strom.spark.failure import OptionError
 from strom.spark.write_options import (
     PRODUCER_SETTINGS,
@@ -79,10 +80,26 @@ def test_an_unknown_name_is_refused_with_the_nearest():
     assert "Did you mean 'topic'?" in refused(topics="x")
     assert "Did you mean 'kafka.batch.size'?" in refused(kafka_batchsize="1")
     assert "Unknown option 'subscribe'" in refused(subscribe="x")
-    known = WriteOptions.parse(
-        SERVERS | {"subscribe": "x"}, streaming=False, others=frozenset({"subscribe"})
+
+
+def test_what_is_for_reads_has_no_effect_and_says_so():
+    def told(**options):
+        return WriteOptions.parse(SERVERS | options, streaming=True, others=READING_ONLY).warnings
+
+    assert told(topic="x", startingOffsets="earliest") == (
+        "Option 'startingoffsets' has no effect: it is for reads.",
     )
-    assert known.warnings == ()
+    assert "'kafka.isolation.level'" in told(**{"kafka.isolation.level": "read_committed"})[0]
+    # A view is read and written.
+    assert told(topic="x", subscribe="x", startingOffsets="earliest") == ()
+
+
+def test_more_in_flight_than_a_broker_can_order_is_cut_and_told():
+    assert parsed(kafka_max_in_flight_requests_per_connection="5").warnings == ()
+    found = parsed(kafka_max_in_flight_requests_per_connection="6")
+    assert found.delivery.in_flight_max == 5
+    (told,) = found.warnings
+    assert "per.connection' = 6 is taken as 5" in told
 
 
 def test_what_spark_is_told_is_left_to_spark():

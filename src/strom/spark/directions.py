@@ -1,6 +1,7 @@
 """Which options are for reads only, and which for writes only.
 
-A view has the options of both; each side leaves alone what is the other's.
+A view has the options of both; each side leaves alone what is the other's. Elsewhere they are
+mistakes, and told to have no effect.
 """
 
 from strom.spark.option_names import CONSUMER_SETTINGS, KAFKA, SOURCE_OPTIONS, WITHOUT_EFFECT

@@ -3,11 +3,14 @@
 Names are compared in lower case: Spark hands them over so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from strom.spark.failure import OptionError
 
 _TRUTH = {"true": True, "false": False}
+
+#: One of them says what is read.
+SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 
 
 class Given:
@@ -53,6 +56,21 @@ class Given:
         if not servers:
             raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
         return parse_servers(servers)
+
+
+def tell_foreign(given: Mapping[str, str], foreign: Iterable[str], direction: str) -> list[str]:
+    """Say which options have no effect as they are for the other direction.
+
+    The options of a view that is read and written say both where its rows come from and where they
+    go; then each side leaves alone what is the other's, without a word.
+    """
+    if "topic" in given and any(each.lower() in given for each in SUBSCRIPTIONS):
+        return []
+    return [
+        f"Option '{name}' has no effect: it is for {direction}."
+        for name in given
+        if name in foreign
+    ]
 
 
 def parse_servers(text: str) -> tuple[tuple[str, int], ...]:

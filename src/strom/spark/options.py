@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strom.spark.failure import OptionError
-from strom.spark.given import Given
+from strom.spark.given import SUBSCRIPTIONS, Given, tell_foreign
 from strom.spark.limits import BATCH_ENDS, BATCH_STARTS, STREAM_STARTS, Limit, parse_limit
 from strom.spark.option_names import check_option
 from strom.spark.places import Assigned, parse_partitions
@@ -26,6 +26,20 @@ _UNITS_MS = {
     "d": 24 * 60.0 * MINUTE_MS,
 }
 _DURATION = re.compile(r"(?P<number>-?\d+)\s*(?P<unit>[a-z]*)")
+
+_NO_TRIGGERS = "a batch read has no triggers"
+_NO_GROUP = "a batch read commits nothing to a group"
+_NO_KNOWN_END = "a batch read knows no earlier end of a partition, so it looks once"
+#: What a batch read takes and does not need.
+_FOR_STREAMS = {
+    "maxOffsetsPerTrigger": _NO_TRIGGERS,
+    "minOffsetsPerTrigger": _NO_TRIGGERS,
+    "maxTriggerDelay": _NO_TRIGGERS,
+    "kafka.group.id": _NO_GROUP,
+    "groupIdPrefix": _NO_GROUP,
+    "fetchOffset.numRetries": _NO_KNOWN_END,
+    "fetchOffset.retryIntervalMs": _NO_KNOWN_END,
+}
 
 #: A fetch brings at most so much of one partition, and with it an Arrow batch its size.
 FETCH_BYTES = 8 * 1024 * 1024
@@ -111,6 +125,7 @@ class ReadOptions:
             for name in given
             if (why := check_option(name, others=others)) is not None
         ]
+        warnings += tell_foreign(given, others, "writes")
         return _GivenToRead(given).read_options(streaming, warnings)
 
 
@@ -151,11 +166,10 @@ class _GivenToRead(Given):
         )
 
     def _subscription(self) -> Subscription:
-        names = ("assign", "subscribe", "subscribePattern")
-        given = [name for name in names if name.lower() in self._options]
+        given = [name for name in SUBSCRIPTIONS if name.lower() in self._options]
         if len(given) != 1:
             raise OptionError(
-                f"Give one of the options {', '.join(names)}"
+                f"Give one of the options {', '.join(SUBSCRIPTIONS)}"
                 + (f", not {' and '.join(given)}." if given else ": what is to be read?")
             )
         value = self.text(given[0]) or ""
@@ -216,10 +230,9 @@ class _GivenToRead(Given):
             raise OptionError("Option 'readAnew' is for batch reads: a stream goes on by itself.")
 
     def _ignored_in_a_batch(self) -> list[str]:
-        names = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
         return [
-            f"Option '{name}' has no effect: a batch read has no triggers."
-            for name in names
+            f"Option '{name}' has no effect: {why}."
+            for name, why in _FOR_STREAMS.items()
             if name.lower() in self._options
         ]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from strom.records.compression import CODEC_NAMES, Codec
 from strom.spark.failure import OptionError
-from strom.spark.given import Given
+from strom.spark.given import Given, tell_foreign
 from strom.spark.option_names import KAFKA, PLAIN_ONLY, Settings, nearest
 from strom.spark.options import Connection
 
@@ -91,6 +91,7 @@ _SETTINGS = Settings(PRODUCER_SETTINGS, WITHOUT_EFFECT, REFUSED_SETTINGS)
 
 #: So much, uncompressed, goes into a batch: nearly what a broker takes by default.
 BATCH_BYTES = 900_000
+IN_FLIGHT = "max.in.flight.requests.per.connection"
 IN_FLIGHT_MAX = 5
 #: Long enough for a task that writes what has piled up.
 TRANSACTION_TIMEOUT_MS = 5 * 60 * 1000
@@ -146,13 +147,14 @@ class WriteOptions:
             for name in given
             if (why := _check(name, others)) is not None
         ]
-        return _GivenToWrite(given).write_options(streaming, tuple(warnings))
+        warnings += tell_foreign(given, others, "reads")
+        return _GivenToWrite(given).write_options(streaming, warnings)
 
 
 class _GivenToWrite(Given):
     """The options of a write."""
 
-    def write_options(self, streaming: bool, warnings: tuple[str, ...]) -> WriteOptions:
+    def write_options(self, streaming: bool, warnings: list[str]) -> WriteOptions:
         exactly_once = self.truth("exactlyOnce", streaming)
         if exactly_once and not streaming:
             raise OptionError(
@@ -161,14 +163,14 @@ class _GivenToWrite(Given):
             )
         return WriteOptions(
             connection=self._connection(),
-            delivery=self._delivery(),
+            delivery=self._delivery(warnings),
             topic=self._options.get("topic") or None,
             exactly_once=exactly_once,
             id_prefix=self._options.get("transactionalidprefix") or DEFAULT_PREFIX,
             transaction_timeout_ms=self.number(
                 "kafka.transaction.timeout.ms", TRANSACTION_TIMEOUT_MS, least=1
             ),
-            warnings=warnings,
+            warnings=tuple(warnings),
         )
 
     def _connection(self) -> Connection:
@@ -188,21 +190,23 @@ class _GivenToWrite(Given):
             retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100),
         )
 
-    def _delivery(self) -> Delivery:
+    def _delivery(self, warnings: list[str]) -> Delivery:
         codec = self._codec()
         level = None
         if codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
             name = f"kafka.compression.{CODEC_NAMES[codec]}.level"
             level = self.number(name, 0, least=-(2**31)) if name in self._options else None
-        in_flight = self.number(
-            "kafka.max.in.flight.requests.per.connection", IN_FLIGHT_MAX, least=1
-        )
+        in_flight = self.number(f"{KAFKA}{IN_FLIGHT}", IN_FLIGHT_MAX, least=1)
+        if in_flight > IN_FLIGHT_MAX:
+            warnings.append(
+                f"Option '{KAFKA}{IN_FLIGHT}' = {in_flight} is taken as {IN_FLIGHT_MAX}: of more "
+                "than that a broker could not tell a batch that comes again."
+            )
         return Delivery(
             batch_bytes=self.number("kafka.batch.size", BATCH_BYTES),
             buffer_bytes=self.number("kafka.buffer.memory", 32 * 1024 * 1024, least=1),
             codec=codec,
             codec_level=level,
-            # More than five, and a broker could not tell a batch that comes again.
             in_flight_max=min(in_flight, IN_FLIGHT_MAX),
             timeout_ms=self.number("kafka.delivery.timeout.ms", 120_000, least=1),
             metadata_age_ms=self.number("kafka.metadata.max.age.ms", 5 * 60 * 1000),
