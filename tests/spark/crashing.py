@@ -23,8 +23,8 @@ from strom.spark.session import open_session
 from strom.spark.source import StromSource
 from strom.spark.write_options import WriteOptions
 from strom.spark.writer import StreamWriter
+from tests.spark.killing import DIRECTORY
 
-DIRECTORY = "STROM_CRASHING_DIRECTORY"
 POLL_SECONDS = 0.02
 PARTITIONS = 2
 BATCH_ROWS = 400

@@ -5,19 +5,17 @@ between its write and its commit, and between its commit and Spark's knowing of 
 worker whose driver was killed and which is let go then: it was given up, and tries to commit all
 the same.
 
-`make soak` goes on for as long as it is given.
+`make soak` goes on for as long as it is given, `STROM_KILLS=110` until there were so many kills.
+`--log-cli-level=INFO` tells how many there were of each kind.
 """
 
+import logging
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
-import threading
 import time
-from contextlib import suppress
-from pathlib import Path
+from collections import Counter
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -28,10 +26,8 @@ from tests import nodes
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.spark import crashing
+from tests.spark.killing import PATIENCE_SECONDS, Query, parent_of, wait_until
 
-ROOT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 120
-POLL_SECONDS = 0.05
 ROWS_PER_ROUND = 600
 FROM, TO = "from", "to"
 #: Where a task is held, and what is killed then; half of them between write and commit. A new life
@@ -44,7 +40,7 @@ ROUNDS = [
     ("committed", "broker"),
     ("written", "orphan"),
 ]
-#: For those who have the time.
+#: For those who have the time: all of them, in an order that chance gives, again and again.
 MORE_ROUNDS = [
     *ROUNDS,
     ("written", "worker"),
@@ -54,88 +50,11 @@ MORE_ROUNDS = [
     ("written", "broker"),
 ]
 TEST_SECONDS_MAX = 1200
+KILL_SECONDS_MAX = 120
 SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
+KILLS_WANTED = int(os.environ.get("STROM_KILLS", "0"))
 
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what()
-        threading.Event().wait(POLL_SECONDS)
-    return found
-
-
-def status_of(pid):
-    """State, parent, group, session and more, as the system tells them of a process."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-
-
-def parent_of(pid):
-    return int(status_of(pid)[1])
-
-
-class Query:
-    """The query's processes, which may be killed and started again."""
-
-    def __init__(self, directory, bootstrap):
-        self.directory = directory
-        self._bootstrap = bootstrap
-        self._driver = None
-        self._sessions = []
-
-    def start(self):
-        java = subprocess.run(
-            [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
-        )
-        environment = os.environ | {
-            "JAVA_HOME": java.stdout.strip(),
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-            crashing.DIRECTORY: str(self.directory),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(self.directory),
-        }
-        command = [sys.executable, "-m", "tests.spark.crashing"]
-        with open(self.directory / "driver.log", "ab") as log:
-            self._driver = subprocess.Popen(
-                [*command, self._bootstrap, FROM, TO, str(self.directory)],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                cwd=ROOT,
-                start_new_session=True,
-            )
-        self._sessions.append(self._driver.pid)
-
-    def check_alive(self):
-        assert self._driver.poll() is None, self.log()
-
-    def log(self):
-        return (self.directory / "driver.log").read_text()[-5000:]
-
-    def kill_driver(self):
-        """Kill Python's driver and Java's; the workers of Python live on."""
-        os.killpg(self._driver.pid, signal.SIGKILL)
-        self._driver.wait(PATIENCE_SECONDS)
-
-    def remove(self):
-        """Kill whatever is left of all lives."""
-        for path in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if int(status_of(path.name)[3]) in self._sessions:
-                    os.kill(int(path.name), signal.SIGKILL)
-        if self._driver is not None:
-            self._driver.wait(PATIENCE_SECONDS)
-
-    def hold(self, phase):
-        """Have a task held; return which process it is in."""
-        (self.directory / f"hold-{phase}").touch()
-
-        def held():
-            self.check_alive()
-            return next(self.directory.glob(f"held-{phase}-*"), None)
-
-        return wait_until(held, lambda: f"no task came to be {phase}:\n{self.log()}")
+_log = logging.getLogger(__name__)
 
 
 class Case:
@@ -144,7 +63,8 @@ class Case:
     def __init__(self):
         self._directory = nodes.new_directory("exactly-once-crash")
         self.broker = nodes.StromProcess(self._directory / "broker")
-        self.query = Query(self._directory, self.broker.bootstrap)
+        where = self.broker.bootstrap, FROM, TO, self._directory
+        self.query = Query(self._directory, "tests.spark.crashing", *where)
         self.sent = 0
 
     def start(self):
@@ -237,27 +157,44 @@ def case():
         made.remove()
 
 
+def split(kills):
+    """How many kills there were of each kind, in words."""
+    by_phase = Counter(phase for phase, _ in kills.elements())
+    by_victim = Counter(victim for _, victim in kills.elements())
+    kinds = sorted(kills.items())
+    return {
+        "kills": kills.total(),
+        **by_phase,
+        **by_victim,
+        **{f"{victim}, {phase}": count for (phase, victim), count in kinds},
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.java
 @pytest.mark.soak
-@pytest.mark.timeout(TEST_SECONDS_MAX + 2 * SOAK_SECONDS)
-def test_a_query_that_is_killed_leaves_each_row_once(case, record_property):
+@pytest.mark.timeout(TEST_SECONDS_MAX + 2 * SOAK_SECONDS + KILL_SECONDS_MAX * KILLS_WANTED)
+def test_a_query_that_is_killed_leaves_each_row_once(case):
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     deadline = time.monotonic() + SOAK_SECONDS
-    for phase, victim in ROUNDS:
-        case.round(phase, victim, chance)
-    case.judge()
-    kills = len(ROUNDS)
-    while time.monotonic() < deadline:
-        case.round(*chance.choice(MORE_ROUNDS), chance)
-        kills += 1
-        if kills % 10 == 0:
-            case.judge()
-    case.judge()
+    kills = Counter()
+    rounds = ROUNDS
+    while not kills or kills.total() < KILLS_WANTED or time.monotonic() < deadline:
+        for phase, victim in rounds:
+            case.round(phase, victim, chance)
+            kills[phase, victim] += 1
+        case.judge()
+        _log.info("%d rows judged, kills: %s", case.sent, split(kills))
+        rounds = chance.sample(MORE_ROUNDS, len(MORE_ROUNDS))
+    assert kills.total() >= KILLS_WANTED
+    written = sum(count for (phase, _), count in kills.items() if phase == "written")
+    assert 2 * written >= kills.total()
     # Nobody who is left of an earlier life may add anything any more.
     case.query.remove()
     assert len(case.seen()) == case.sent
     skipped = case.story().count("skipped")
     assert skipped
-    record_property("seed, kills, rows, skipped", (seed, kills, case.sent, skipped))
+    _log.info(
+        "seed %d, %d rows, %d tasks skipped, kills: %s", seed, case.sent, skipped, split(kills)
+    )

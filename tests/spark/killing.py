@@ -1,0 +1,103 @@
+"""A query in processes of its own, to be held at a point, killed there, and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tests import nodes
+
+ROOT = Path(__file__).parents[2]
+#: Where the query's processes find the directory by which they are held.
+DIRECTORY = "STROM_CRASHING_DIRECTORY"
+PATIENCE_SECONDS = 120
+POLL_SECONDS = 0.05
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what()
+        threading.Event().wait(POLL_SECONDS)
+    return found
+
+
+def status_of(pid):
+    """State, parent, group, session and more, as the system tells them of a process."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+
+
+def parent_of(pid):
+    return int(status_of(pid)[1])
+
+
+class Query:
+    """The query's processes, which may be killed and started again."""
+
+    def __init__(self, directory, module, *arguments):
+        self.directory = directory
+        self._command = [sys.executable, "-m", module, *map(str, arguments)]
+        self._driver = None
+        self._sessions = []
+
+    def start(self):
+        java = subprocess.run(
+            [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
+        )
+        environment = os.environ | {
+            "JAVA_HOME": java.stdout.strip(),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            DIRECTORY: str(self.directory),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.directory),
+        }
+        with open(self.directory / "driver.log", "ab") as log:
+            self._driver = subprocess.Popen(
+                self._command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        self._sessions.append(self._driver.pid)
+
+    def check_alive(self):
+        assert self._driver.poll() is None, self.log()
+
+    def log(self):
+        return (self.directory / "driver.log").read_text()[-5000:]
+
+    def kill_driver(self):
+        """Kill Python's driver and Java's; the workers of Python live on."""
+        os.killpg(self._driver.pid, signal.SIGKILL)
+        self._driver.wait(PATIENCE_SECONDS)
+
+    def remove(self):
+        """Kill whatever is left of all lives."""
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if int(status_of(path.name)[3]) in self._sessions:
+                    os.kill(int(path.name), signal.SIGKILL)
+        if self._driver is not None:
+            self._driver.wait(PATIENCE_SECONDS)
+
+    def hold(self, phase):
+        """Have a task held; return which process it is in."""
+        self.ask_to_hold(phase)
+        return self.await_held(phase)
+
+    def ask_to_hold(self, phase):
+        (self.directory / f"hold-{phase}").touch()
+
+    def await_held(self, phase):
+        def held():
+            self.check_alive()
+            return next(self.directory.glob(f"held-{phase}-*"), None)
+
+        return wait_until(held, lambda: f"no task came to be {phase}:\n{self.log()}")
