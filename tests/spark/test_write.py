@@ -137,18 +137,90 @@ def test_a_stream_goes_on_where_it_was(spark, topics, tmp_path, exactly_once):
         assert topics.values(target) == topics.values(source)
 
 
+def forget_the_end(checkpoint):
+    """Have Spark run the last batch again: it does when it does not know that it ended."""
+    newest = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+
+
 def test_a_batch_whose_end_was_forgotten_is_not_written_again(spark, topics, tmp_path):
-    """STR-13: Spark runs the last batch again when it does not know that it ended."""
+    """STR-13."""
     source, target = topics.new(), topics.new()
     write(spark.range(400).selectExpr("cast(id as string) as value"), topics, source)
     copy(spark, topics, source, target, tmp_path)
-    newest = max((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    newest.unlink()
-    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    forget_the_end(tmp_path)
     copy(spark, topics, source, target, tmp_path)
     assert topics.values(target) == topics.values(source)
     copy(spark, topics, source, target, tmp_path / "another")
     assert topics.values(target) == sorted(topics.values(source) * 2)
+
+
+def count_keys(spark, topics, source, mode, checkpoint):
+    """Begin to count the rows of each key."""
+    rows = (
+        spark.readStream.format("strom")
+        .option("kafka.bootstrap.servers", topics.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    counts = rows.groupBy("key").count().selectExpr("key", "cast(count as string) as value")
+    writing = counts.writeStream.outputMode(mode).trigger(availableNow=True)
+    return writing.option("checkpointLocation", str(checkpoint))
+
+
+def counted(topics, topic):
+    return sorted((each.key, each.value) for each in topics.records(topic))
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_rows_that_change_are_written_once_by_foreach_batch(spark, topics, tmp_path, mode):
+    """STR-13: also those of a batch that Spark runs again."""
+    source, target, plain = topics.new(), topics.new(), topics.new()
+
+    def put(rows, _number):
+        write(rows, topics, target, exactlyOnce="true", transactionalIdPrefix="counts")
+        write(rows, topics, plain)
+
+    def run():
+        query = count_keys(spark, topics, source, mode, tmp_path).foreachBatch(put).start()
+        assert query.awaitTermination(AWAIT_SECONDS)
+
+    keys = "cast(id % 2 as string) as key", "cast(id as string) as value"
+    write(spark.range(6).selectExpr(*keys), topics, source)
+    run()
+    write(spark.range(0, 2, 2).selectExpr(*keys), topics, source)
+    run()
+    newest = [(b"0", b"4")] + ([(b"1", b"3")] if mode == "complete" else [])
+    expected = sorted([(b"0", b"3"), (b"1", b"3"), *newest])
+    assert counted(topics, target) == expected
+    forget_the_end(tmp_path)
+    run()
+    assert counted(topics, target) == expected
+    assert counted(topics, plain) == sorted([*expected, *newest])
+
+
+def test_a_stream_that_is_complete_adds_all_its_rows_each_time(spark, topics, tmp_path):
+    """Nothing is overwritten in a topic: the newest record of a key is its state."""
+    source, target = topics.new(), topics.new()
+    options = {"kafka.bootstrap.servers": topics.bootstrap, "topic": target}
+    for first in (0, 6):
+        keys = "cast(id % 2 as string) as key", "cast(id as string) as value"
+        write(spark.range(first, first + 6).selectExpr(*keys), topics, source)
+        writing = count_keys(spark, topics, source, "complete", tmp_path).format("strom")
+        assert writing.options(**options).start().awaitTermination(AWAIT_SECONDS)
+    assert counted(topics, target) == [(b"0", b"3"), (b"0", b"6"), (b"1", b"3"), (b"1", b"6")]
+    with pytest.raises(PySparkException, match="does not support Update mode"):
+        updating = count_keys(spark, topics, source, "update", tmp_path / "other").format("strom")
+        updating.options(**options).start().awaitTermination(AWAIT_SECONDS)
+
+
+def test_exactly_once_is_refused_where_there_is_no_batch_to_be_run_again(spark, topics):
+    rows = spark.range(3).selectExpr("cast(id as string) as value")
+    options = {"exactlyOnce": "true", "transactionalIdPrefix": "counts"}
+    with pytest.raises(PySparkException, match="write in the function of foreachBatch"):
+        write(rows, topics, topics.new(), **options)
 
 
 def test_what_cannot_be_written_is_told(spark, topics):

@@ -50,7 +50,8 @@ def test_streams_are_written_exactly_once_and_batches_are_not():
     assert parsed(streaming=True).exactly_once
     assert not parsed(streaming=True, exactlyOnce="false").exactly_once
     assert not parsed().exactly_once
-    assert "streaming writes" in refused(exactlyOnce="true")
+    assert "'transactionalIdPrefix': another one for each" in refused(exactlyOnce="true")
+    assert parsed(exactlyOnce="true", transactionalIdPrefix="totals").exactly_once
 
 
 def test_names_are_known_in_any_case():

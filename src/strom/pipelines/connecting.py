@@ -6,7 +6,7 @@ Asks brokers and nothing else: a pipeline whose topics are missing can be told s
 from collections.abc import Iterable
 from dataclasses import replace
 
-from strom.pipelines.declaration import APPEND, FRAME, TOPIC, Node, Pipeline, Sink, Source
+from strom.pipelines.declaration import FRAME, TOPIC, Node, Pipeline, Sink, Source
 from strom.pipelines.explaining import WHERE_BROKERS
 from strom.pipelines.graph import ANY_SERVER, SERVERS, kind_of
 from strom.spark.cluster import Cluster
@@ -46,8 +46,7 @@ def _missing(node: Node, servers: str) -> Iterable[str]:
             except OptionError as error:
                 yield str(error)
         case Sink(kind=kind) if kind == TOPIC:
-            appends = node.mode == APPEND
-            to = WriteOptions.parse({SERVERS: servers, **node.options}, streaming=appends)
+            to = WriteOptions.parse({SERVERS: servers, **node.options}, streaming=True)
             cluster = Cluster(_quick(to.connection))
             if to.topic is not None and not cluster.topics([to.topic]):
                 yield from tell_missing(cluster, [to.topic], "topic")

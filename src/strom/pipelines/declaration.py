@@ -208,8 +208,8 @@ class Pipeline:
     ) -> None:
         """Write to a topic; `topic` is the sink's name unless an option says.
 
-        Rows that are final (`mode` append) are written exactly once, rows that change at least
-        once: a changelog, in which the newest of a key counts.
+        Rows are written exactly once: those that are final (`mode` append), and those that change
+        (update, complete), which are a changelog, in which the newest of a key counts.
 
         With `key`, the name of a column, a record has that column as its key and all columns as
         JSON for its value. Without it the rows have a column `value`, and maybe `key`, `headers`

@@ -12,7 +12,6 @@ from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 from strom.pipelines.declaration import (
-    APPEND,
     BAD_RECORDS,
     FAIL,
     FRAME,
@@ -194,7 +193,7 @@ def _option_problems(node: Source | Sink) -> Iterable[str]:
         if isinstance(node, Source) and node.kind != FRAME:
             ReadOptions.parse(options, streaming=node.kind == TOPIC)
         elif isinstance(node, Sink) and node.kind == TOPIC:
-            WriteOptions.parse(options, streaming=node.mode == APPEND)
+            WriteOptions.parse(options, streaming=True)
     except OptionError as error:
         yield f"{kind_of(node)} '{node.name}': {error}"
 

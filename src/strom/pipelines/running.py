@@ -38,6 +38,7 @@ from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
 from strom.pipelines.progress import SinkProgress
 from strom.pipelines.shape import changes, refusal, shape_of
 from strom.pipelines.status import DONE, FAILED, RUNNING, STARTING, STOPPED, STOPPING, Status
+from strom.spark.write_options import DEFAULT_PREFIX
 
 LOOK_SECONDS = 0.2
 #: Where Spark notes, beside the files of a sink, which micro-batches they are of.
@@ -103,6 +104,8 @@ def _write_files(writer: DataStreamWriter, options: dict[str, str]) -> Streaming
 
 
 def _write_batch(rows: DataFrame, options: dict[str, str]) -> None:
+    """Write a micro-batch into a topic; one that Spark runs again is not written again."""
+    options = {"exactlyOnce": "true", "transactionalIdPrefix": DEFAULT_PREFIX, **options}
     rows.write.format(FORMAT).mode(APPEND).options(**options).save()
 
 
@@ -226,8 +229,7 @@ class Run:
         options = {SERVERS: servers, **sink.options}
         if sink.mode == APPEND:
             return writer.format(FORMAT).options(**options).start()
-        # A stream into a Python sink only knows rows that are final. Rows that change are new
-        # states of their keys: a batch that is written again leaves the same newest ones.
+        # Spark refuses to stream rows that change into a Python sink.
         return writer.foreachBatch(lambda rows, _: _write_batch(rows, options)).start()
 
     def _follow(self, stopping: Callable[[], bool], show: Show) -> str:

@@ -67,7 +67,11 @@ class StromSource(DataSource):
         return BatchWriter(self._write_options(streaming=False), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """Return the writer of a stream."""
+        """Return the writer of a stream.
+
+        What Spark would overwrite in mode complete, the rows of the batch before, stays in a topic:
+        the newest of a key is its state.
+        """
         from strom.spark.writer import StreamWriter
 
         return StreamWriter(self._write_options(streaming=True), schema)

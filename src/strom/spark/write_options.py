@@ -156,10 +156,11 @@ class _GivenToWrite(Given):
 
     def write_options(self, streaming: bool, warnings: list[str]) -> WriteOptions:
         exactly_once = self.truth("exactlyOnce", streaming)
-        if exactly_once and not streaming:
+        if exactly_once and not streaming and not self._options.get("transactionalidprefix"):
+            # Two writes of one micro-batch under one name: the second would be taken for done.
             raise OptionError(
-                "Option 'exactlyOnce' is for streaming writes: a batch write that is run again "
-                "writes again."
+                "Option 'exactlyOnce' in a batch write, which has it in foreachBatch only, needs "
+                "the option 'transactionalIdPrefix': another one for each write of the function."
             )
         return WriteOptions(
             connection=self._connection(),

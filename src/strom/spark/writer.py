@@ -107,7 +107,7 @@ class TaskWriter:
 
 
 class BatchWriter(TaskWriter, DataSourceArrowWriter):
-    """Writes the rows of a DataFrame."""
+    """Writes the rows of a DataFrame; in foreachBatch it may do so exactly once."""
 
 
 class StreamWriter(TaskWriter, DataSourceStreamArrowWriter):
@@ -141,8 +141,8 @@ def task_of_batch() -> TaskOfBatch:
     query_id, batch_id = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
     if query_id is None or batch_id is None:
         raise WriteError(
-            "Spark does not say which batch this is, so exactly-once cannot hold: "
-            "set the option 'exactlyOnce' to false"
+            "Spark does not say which micro-batch this is, so exactly-once cannot hold: set the "
+            "option 'exactlyOnce' to false, or write in the function of foreachBatch"
         )
     return TaskOfBatch(query_id, int(batch_id), task.partitionId())
 
