@@ -10,9 +10,12 @@ import os
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kio.schema.offset_fetch.v8 import request as offset_fetch
+from kio.static.primitive import i32
 
 from strom.records.record import Record, write_records
-from strom.spark.exactly_once import TaskOfBatch, TaskTransaction
+from strom.spark.asking import Coordinator, Role, refuse
+from strom.spark.exactly_once import MARKER_METADATA, TaskOfBatch, TaskTransaction
 from strom.spark.given import parse_servers
 from strom.spark.options import Connection
 from strom.spark.producing import WriteError
@@ -101,6 +104,26 @@ def test_a_batch_that_is_run_again_is_not_written_again(sink):
     assert not sink.write(0, b"a", b"b")
     assert not sink.write(1, b"c")
     assert sink.seen() == [b"a", b"b", b"c"]
+
+
+def test_a_marker_says_that_it_is_no_progress_of_a_consumer(sink):
+    """MON-05: a batch's number would look like a consumer that is far behind."""
+    assert sink.write(7, b"a")
+    group = TaskOfBatch(sink.query_id, 7, 0).name(sink.options.id_prefix)
+    # Asked by hand: librdkafka's Python reads metadata beyond its end.
+    place = offset_fetch.OffsetFetchRequestTopics(name=sink.topic, partition_indexes=(i32(0),))
+    asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(place,))
+    request = offset_fetch.OffsetFetchRequest(groups=(asked,), require_stable=True)
+
+    def read(answer):
+        ((topic,),) = (each.topics for each in answer.groups)
+        (found,) = topic.partitions
+        # Until the transaction's end is written it is not told.
+        refuse(found.error_code)
+        return found.committed_offset, found.metadata
+
+    marker = Coordinator(sink.options.connection, Role.GROUP, group).ask(request, read)
+    assert marker == (8, MARKER_METADATA)
 
 
 def test_what_was_written_and_not_committed_is_never_seen(sink):

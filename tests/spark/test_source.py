@@ -1,9 +1,13 @@
 """`format("strom")` in a real Spark: batches and streams, against what librdkafka reads."""
 
 import itertools
+import json
 
 import pytest
+from typer.testing import CliRunner
 
+from strom.cli import lag
+from strom.cli.app import app
 from tests.spark.topics import Row
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -86,6 +90,7 @@ class Query:
 
 @pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
 def test_str_02_a_batch_is_what_every_client_reads(spark, request, at):
+    """ARC-02."""
     topics = request.getfixturevalue(at)
     topic = fill(topics)
     expected = topics.read(topic, 3)
@@ -144,7 +149,11 @@ def test_what_is_wrong_is_said_before_anything_is_read(spark, topics, options, w
 
 
 @pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
-def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path):
+def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path, monkeypatch):
+    """ARC-03, ARC-05: in micro-batches, beside a batch of the same topic.
+
+    MON-05: meanwhile every lag view shows the query like any consumer, also in time.
+    """
     topics = request.getfixturevalue(at)
     topic = fill(topics)
     options = {"subscribe": topic, "startingOffsets": "earliest", "groupIdPrefix": "spark-tests"}
@@ -157,23 +166,33 @@ def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path):
         60,
     ]
     topics.fill(topic, [b"new"] * 30, 3)
+    monkeypatch.setattr(lag, "AGE_SECONDS_MAX", AWAIT_SECONDS)
+    (group,) = _groups(topics, "spark-tests-")
+    shown = {each["partition"]: each for each in _positions(topics, group)}
+    assert [shown[number]["lag"] for number in range(3)] == [10, 10, 10]
+    assert all(0 <= each["lag_ms"] < AWAIT_SECONDS * 1000 for each in shown.values())
     second = Query(stream(spark, topics, **options), tmp_path)
     assert second.run_to_the_end() == [(topic, p, n) for p in range(3) for n in range(100, 110)]
-    assert _committed(topics, "spark-tests-") == {(topic, p): 110 for p in range(3)}
+    at_the_end = {each["partition"]: each for each in _positions(topics, group)}
+    assert {n: each["current_offset"] for n, each in at_the_end.items()} == dict.fromkeys(
+        range(3), 110
+    )
+    assert [each["lag"] for each in at_the_end.values()] == [0, 0, 0]
+    assert batch(spark, topics, subscribe=topic).count() == len(every) + 30
 
 
-def _committed(topics, prefix):
-    """Return what the one group with this prefix has committed for the newest topic."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
+def _groups(topics, prefix):
     listed = topics.admin.list_consumer_groups().result().valid
-    found = {}
-    for group in listed:
-        if group.group_id.startswith(prefix):
-            asked = ConsumerGroupTopicPartitions(group.group_id)
-            answer = topics.admin.list_consumer_group_offsets([asked])[group.group_id].result()
-            found |= {(each.topic, each.partition): each.offset for each in answer.topic_partitions}
-    return found
+    return [each.group_id for each in listed if each.group_id.startswith(prefix)]
+
+
+def _positions(topics, group):
+    """What `strom group describe` tells of the group."""
+    arguments = ["group", "describe", group, "--json", "-b", topics.bootstrap]
+    told = CliRunner().invoke(app, arguments, prog_name="strom")
+    assert told.exit_code == 0, told.output
+    (found,) = json.loads(told.stdout)
+    return found["offsets"]
 
 
 def test_new_partitions_and_topics_are_found_while_a_query_runs(spark, topics, tmp_path):

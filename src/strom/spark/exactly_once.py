@@ -54,6 +54,8 @@ else:
 #: Where the marker stands if the rows themselves say which topics they are for.
 OFFSETS_TOPIC = "__consumer_offsets"
 MARKER_PARTITION = 0
+#: What is committed with a marker, so that nobody takes a batch's number for a consumer's progress.
+MARKER_METADATA = "strom marker"
 
 Read = TypeVar("Read")
 
@@ -172,7 +174,7 @@ class TaskTransaction:
         marker = offset_commit.TxnOffsetCommitRequestPartition(
             partition_index=primitive.i32(MARKER_PARTITION),
             committed_offset=primitive.i64(self._task.batch_id + 1),
-            committed_metadata="",
+            committed_metadata=MARKER_METADATA,
         )
         topic = offset_commit.TxnOffsetCommitRequestTopic(
             name=self._marker_topic, partitions=(marker,)
