@@ -35,6 +35,13 @@ def parent_of(pid):
     return int(status_of(pid)[1])
 
 
+def forget_the_end(checkpoint):
+    """Have Spark run the last batch again: it does when it does not know that it ended."""
+    newest = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    newest.unlink()
+    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+
+
 class Query:
     """The query's processes, which may be killed and started again."""
 

@@ -8,6 +8,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from pyspark.errors import PySparkException
 
+from tests.spark.killing import forget_the_end
+
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 AWAIT_SECONDS = 120
@@ -135,13 +137,6 @@ def test_a_stream_goes_on_where_it_was(spark, topics, tmp_path, exactly_once):
         write(rows, topics, source)
         copy(spark, topics, source, target, tmp_path, exactlyOnce=exactly_once)
         assert topics.values(target) == topics.values(source)
-
-
-def forget_the_end(checkpoint):
-    """Have Spark run the last batch again: it does when it does not know that it ended."""
-    newest = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
-    newest.unlink()
-    newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
 
 
 def test_a_batch_whose_end_was_forgotten_is_not_written_again(spark, topics, tmp_path):
