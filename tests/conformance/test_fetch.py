@@ -151,7 +151,7 @@ def test_a_wrong_leader_epoch_is_told(node, name):
 
 
 def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
-    """BRK-09, CON-07."""
+    """BRK-09, CON-07, ARC-04."""
     topic_id = node.topic(name)
     size = len(batch([b"x" * 1000]))
     with Raw(either.bootstrap) as other:

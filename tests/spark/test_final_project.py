@@ -189,6 +189,7 @@ def noticed():
 
 
 def test_prj_01_what_was_scraped_is_in_the_database(run, ask, told, server, strom_topics, noticed):
+    """STR-17: the database is a view of the log."""
     queries = run()
     all_there(queries)
     assert_agrees(ask, told)
@@ -300,6 +301,7 @@ def test_str_09_a_changelog_is_a_table_of_the_newest(spark):
 
 
 def test_prj_03_windows_and_anomalies(spark):
+    """ARC-11: of all that was measured, figures per ten seconds and what is odd."""
     times = ["2030-01-01T12:00:00Z", "2030-01-01T12:00:09Z", "2030-01-01T12:00:10Z"]
     values = [
         {**GOOD, "time": at, "engine_celsius": 2_400.0 + 300 * n} for n, at in enumerate(times)
