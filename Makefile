@@ -3,7 +3,8 @@
 #   make check   format, lint, types, layers and the pure tests, before each commit
 #   make test    everything, with real clients and Apache Kafka's own tools
 #   make test-airflow  the final project's jobs in real Apache Airflow, which it sets up for itself
-#   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash  (KEEP=1)
+#   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash
+#                (KEEP=1 leaves it running, DATABASE=postgresql://... stores it in a database of yours)
 #   make demo-broker  a broker, a stream of telemetry, and what one can do with it
 #   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
 #   make soak    the tests that get better with time: fuzzing, crashes  (SECONDS=600)
@@ -66,7 +67,7 @@ test-airflow: setup
 	STROM_AIRFLOW=$(CURDIR)/.setup/airflow-venv $(PYTEST) -q tests/airflow
 
 demo: java
-	@tools/demo $(if $(KEEP),--keep)
+	@tools/demo $(if $(KEEP),--keep) $(if $(DATABASE),--database "$(DATABASE)")
 
 demo-broker: setup
 	.venv/bin/strom demo

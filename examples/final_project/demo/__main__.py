@@ -1,6 +1,6 @@
 """The final project from start to end, with a crash on the way.
 
-python -m examples.final_project.demo [--seconds 25] [--plot FILE] [--keep]
+python -m examples.final_project.demo [--seconds 20] [--plot FILE] [--database URL] [--keep]
 """
 
 import argparse
@@ -15,11 +15,13 @@ from pathlib import Path
 from random import Random
 from typing import NoReturn
 
+import psycopg
 from apscheduler.schedulers.background import BackgroundScheduler
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
+from examples.final_project.database.addresses import READER, WRITER, acting_as, shown
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from examples.final_project.demo import counting, showing
@@ -46,15 +48,15 @@ console = Console()
 class Demo:
     """All parts, running."""
 
-    def __init__(self, at: Broker, database: LocalServer, directory: Path) -> None:
+    def __init__(self, at: Broker, database: str, directory: Path) -> None:
         self.bootstrap = at.bootstrap
-        self.reader = database.url(role="flights_reader")
+        self.reader = acting_as(database, READER)
         self.admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
         self.scheduler = BackgroundScheduler()
         self.fetcher = Fetcher(wall_clock_ms)
         ledger = Ledger(at.bootstrap, "final-project-scraper", list(topics.SETTINGS))
         self.scraper = Scraper(self.fetcher, ledger, wall_clock_ms, Random(SEED))
-        self.processing = Processing(at.bootstrap, database.url(role="flights_writer"), directory)
+        self.processing = Processing(at.bootstrap, acting_as(database, WRITER), directory)
 
     def scrape(self, work: list[jobs.Job]) -> None:
         """Begin to scrape by the schedule."""
@@ -137,19 +139,30 @@ def show_agreements(found: list[counting.Agreement]) -> None:
 
 
 @contextmanager
-def stage() -> Iterator[Demo]:
+def database(given: str | None) -> Iterator[str]:
+    """Yield the address of a migrated database with nothing in it: the given one, or our own."""
+    with ExitStack() as parts:
+        url = given or parts.enter_context(LocalServer()).url()
+        done = migrate(url)
+        say(f"PostgreSQL serves at {shown(url)}; {len(done)} migrations were run.")
+        if showing.ask(url, "SELECT FROM flights.sink_progress LIMIT 1"):
+            # What is stored of other topics can neither be compared with these nor go on with them.
+            raise NotReadyError("The database holds what came from other topics: name an empty one")
+        yield url
+
+
+@contextmanager
+def stage(given: str | None) -> Iterator[Demo]:
     """Start everything but Spark; end everything, Spark too."""
     with ExitStack() as parts:
         directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="strom-project-")))
         at = parts.enter_context(broker(directory))
         topics.create(at.bootstrap)
         say(f"A broker serves at {at.bootstrap}, with {len(topics.SETTINGS)} topics.")
-        database = parts.enter_context(LocalServer())
-        done = migrate(database.url())
-        say(f"PostgreSQL serves at {database.url()}; {len(done)} migrations were run.")
+        url = parts.enter_context(database(given))
         site = Site(SEED, wall_clock_ms, some_faults(SEED))
         address = parts.enter_context(served(site))
-        demo = Demo(at, database, directory)
+        demo = Demo(at, url, directory)
         parts.callback(demo.fetcher.close)
         parts.callback(demo.processing.kill)
         demo.scrape([*jobs.of_site(address), jobs.of_broker("broker-1", at.metrics_url)])
@@ -186,7 +199,7 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
 def stay(demo: Demo) -> None:
     """Go on until somebody ends it."""
     demo.scheduler.resume()
-    say(f"It goes on. Brokers: {demo.bootstrap}; database: {demo.reader}. Ctrl+C ends it.")
+    say(f"It goes on. Brokers: {demo.bootstrap}; database: {shown(demo.reader)}. Ctrl+C ends it.")
     while True:
         demo.watch(TELL_EVERY_SECONDS)
 
@@ -197,13 +210,16 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="before and after the crash")
     parser.add_argument("--plot", type=Path, default=Path("final-project.png"))
     parser.add_argument("--keep", action="store_true", help="leave it running")
+    parser.add_argument(
+        "--database", metavar="URL", help="an empty one, instead of a server of our own"
+    )
     options = parser.parse_args()
     logging.getLogger("apscheduler").setLevel(logging.CRITICAL)
     logging.getLogger("examples").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, interrupted)
     began = time.perf_counter()
     try:
-        with stage() as demo:
+        with stage(options.database) as demo:
             holds = play(demo, options.seconds, options.plot)
             took = time.perf_counter() - began
             same = "Nothing was lost and nothing doubled" if holds else "The counts do NOT agree"
@@ -211,8 +227,8 @@ def main() -> int:
             if options.keep:
                 stay(demo)
             return 0 if holds else 1
-    except NotReadyError as error:
-        console.print(f"[red]{error}[/red]")
+    except (NotReadyError, psycopg.OperationalError) as error:
+        console.print(str(error), style="red", markup=False)
         return 1
     except KeyboardInterrupt:
         return 130
