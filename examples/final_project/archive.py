@@ -1,15 +1,25 @@
 """Days that leave the database stay as Parquet, one directory per day, read by DuckDB.
 
-A day is written beside its place and then renamed, and it is only there when its count is the
-database's. So a crash leaves no half of a day, and a day can be archived again.
+    python -m examples.final_project.archive URL DIRECTORY DAY [--drop]
+
+What the database has of a day is added to what the archive has of it; of the same measurement the
+database's is the newer. So a day can be archived again, also when it has left and something late
+came after it. The file is complete, on disk, and has each row that was read before it takes the
+place of the one before, and only then does the day leave the database. A crash leaves the old file
+or the new one, and the day in one of the two places at least.
 """
 
-import shutil
+import argparse
+import os
+import sys
+import tempfile
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import psycopg
+from psycopg import Connection
 
 COLUMNS = {
     "flight": "VARCHAR",
@@ -19,32 +29,63 @@ COLUMNS = {
     "fuel_percent": "FLOAT",
     "engine_celsius": "FLOAT",
 }
-#: Ordered by flight, a reader of one flight skips most row groups by their statistics.
 DAY = b"""
 COPY (
     SELECT flight, measured_at, altitude_m, speed_ms, fuel_percent, engine_celsius
     FROM flights.telemetry
     WHERE measured_at >= %(day)s::timestamp AT TIME ZONE 'UTC'
       AND measured_at < (%(day)s + 1)::timestamp AT TIME ZONE 'UTC'
-    ORDER BY flight, measured_at
 ) TO STDOUT (FORMAT csv)
 """
+#: Who writes waits for the day to leave, who reads does not. By the whole table: a lock on the
+#: day's partition alone and one on the table after it would be one half of a deadlock.
+HOLD = "LOCK TABLE flights.telemetry IN SHARE ROW EXCLUSIVE MODE"
+#: Ordered by flight, a reader of one flight skips most row groups by their statistics.
+MERGED = """
+COPY (
+    FROM fresh UNION ALL (FROM kept ANTI JOIN fresh USING (flight, measured_at))
+    ORDER BY flight, measured_at
+) TO {file} (FORMAT parquet, COMPRESSION zstd)
+"""
+ARRIVED = "SELECT count(*) FROM read_parquet(?) SEMI JOIN fresh USING (flight, measured_at)"
+FIGURES = (
+    "SELECT count(*), count(DISTINCT flight), coalesce(max(engine_celsius), 0)::double precision "
+)
 
 
-def archive_day(url: str, day: date, directory: Path) -> int:
-    """Write a day's measurements to the archive; return how many."""
+class Figures(NamedTuple):
+    """What can be compared of measurements, wherever they are."""
+
+    measurements: int
+    flights: int
+    hottest_celsius: float
+
+
+def archive_day(url: str, day: date, directory: Path, *, drop: bool = False) -> int:
+    """Add a day's measurements to the archive, and let them leave if told; return how many.
+
+    Only the owner of the database can let them leave.
+    """
     place = directory / f"day={day.isoformat()}"
-    made = directory / f".{place.name}"
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
-    rows = _export(url, day, made / "rows.csv")
-    written = _as_parquet(made / "rows.csv", made / "telemetry.parquet")
-    if written != rows:
-        raise RuntimeError(f"{day}: {rows} rows in the database, {written} in the archive")
-    (made / "rows.csv").unlink()
-    shutil.rmtree(place, ignore_errors=True)
-    made.rename(place)
+    with psycopg.connect(url) as connection:
+        if drop:
+            connection.execute(HOLD)
+        with tempfile.TemporaryDirectory(prefix="strom-archive-") as made:
+            rows = _export(connection, day, Path(made, "rows.csv"))
+            if rows:
+                _merge(Path(made, "rows.csv"), rows, place)
+        if drop:
+            gone = connection.execute("SELECT flights.drop_telemetry_day(%s)", [day]).fetchone()
+            # Unequal, nothing is committed.
+            _agree(day, rows, gone)
     return rows
+
+
+def days(url: str) -> list[date]:
+    """Return the days that the database has measurements of."""
+    query = "SELECT DISTINCT (measured_at AT TIME ZONE 'UTC')::date FROM flights.telemetry"
+    with psycopg.connect(url) as connection:
+        return sorted(day for (day,) in connection.execute(query).fetchall())
 
 
 def hottest(directory: Path) -> list[tuple[str, float]]:
@@ -54,27 +95,84 @@ def hottest(directory: Path) -> list[tuple[str, float]]:
         "GROUP BY flight ORDER BY 2 DESC, 1"
     )
     with duckdb.connect() as connection:
-        files = str(directory / "day=*" / "*.parquet")
-        return connection.execute(query, [files]).fetchall()
+        return connection.execute(query, [_files(directory)]).fetchall()
 
 
-def _export(url: str, day: date, file: Path) -> int:
-    with (
-        psycopg.connect(url) as connection,
-        connection.cursor() as cursor,
-        file.open("wb") as out,
-    ):
+def archived(directory: Path) -> Figures:
+    """Return the figures of all days in the archive."""
+    with duckdb.connect() as connection:
+        query = FIGURES + "FROM read_parquet(?)"
+        return Figures(*connection.execute(query, [_files(directory)]).fetchall()[0])
+
+
+def stored(url: str) -> Figures:
+    """Return the figures of all days in the database."""
+    with psycopg.connect(url) as connection:
+        query = FIGURES + "FROM flights.telemetry"
+        return Figures(*connection.execute(query.encode()).fetchall()[0])
+
+
+def _files(directory: Path) -> str:
+    return str(directory / "day=*" / "*.parquet")
+
+
+def _export(connection: Connection, day: date, file: Path) -> int:
+    with connection.cursor() as cursor, file.open("wb") as out:
         with cursor.copy(DAY, {"day": day}) as copy:
             for part in copy:
                 out.write(part)
         return cursor.rowcount
 
 
-def _as_parquet(rows: Path, file: Path) -> int:
+def _merge(rows: Path, count: int, place: Path) -> None:
+    """Put the rows, and those that are in the archive already, in the place of the latter."""
+    file, new = place / "telemetry.parquet", place / "telemetry.parquet.new"
+    place.mkdir(parents=True, exist_ok=True)
     columns = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
-    source = f"read_csv('{rows}', header = false, columns = {{{columns}}})"
+    fresh = f"read_csv({_quoted(rows)}, header = false, columns = {{{columns}}})"
+    kept = f"read_parquet({_quoted(file)}, hive_partitioning = false)"
     with duckdb.connect() as connection:
-        connection.execute(f"COPY (FROM {source}) TO '{file}' (FORMAT parquet, COMPRESSION zstd)")
-        counted = connection.execute("SELECT count(*) FROM read_parquet(?)", [str(file)]).fetchone()
-    assert counted is not None
-    return int(counted[0])
+        connection.execute(f"CREATE VIEW fresh AS FROM {fresh}")
+        connection.execute(f"CREATE VIEW kept AS FROM {kept if file.exists() else 'fresh LIMIT 0'}")
+        connection.execute(MERGED.format(file=_quoted(new)))
+        arrived = connection.execute(ARRIVED, [str(new)]).fetchone()
+    _agree(place.name, count, arrived)
+    _sync(new)
+    new.replace(file)
+    _sync(place)
+    _sync(place.parent)
+
+
+def _agree(what: object, rows: int, found: tuple[int] | None) -> None:
+    if found is None or found[0] != rows:
+        raise RuntimeError(f"{what}: {rows} rows were read from the database, now it is {found}")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _sync(path: Path) -> None:
+    """Return when the file, or the directory's list of files, is on disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def main() -> None:
+    """Archive a day and say how much it was."""
+    parser = argparse.ArgumentParser(description="A day of measurements to the archive.")
+    parser.add_argument("url", help="postgresql://...")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("day", type=date.fromisoformat, help="in UTC, as 2030-01-31")
+    parser.add_argument("--drop", action="store_true", help="let it leave the database")
+    options = parser.parse_args()
+    rows = archive_day(options.url, options.day, options.directory, drop=options.drop)
+    left = " and out of the database" if options.drop else ""
+    sys.stdout.write(f"{options.day}: {rows:,} measurements in the archive{left}\n")
+
+
+if __name__ == "__main__":
+    main()

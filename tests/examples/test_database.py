@@ -1,12 +1,14 @@
 """PostgreSQL as the project uses it: a real server, and all of it from code (PRJ-04, PRJ-07)."""
 
 import hashlib
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 
 import psycopg
 import pytest
 
-from examples.final_project.archive import archive_day, hottest
+from examples.final_project.archive import archive_day, archived, days, hottest, stored
 from examples.final_project.database import explain, sink
 from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
@@ -181,11 +183,78 @@ def test_programs_that_others_cannot_reach_are_copied(tmp_path):
     assert all((copy / part / "file").exists() for part in PARTS)
 
 
-def test_a_day_leaves_the_database_for_the_archive(connection, url, tmp_path):
-    rows = [row(), row("F-2", at=datetime(2030, 1, 1, 23, 59, 59, tzinfo=UTC))]
-    other = row("F-3", at=datetime(2030, 1, 2, tzinfo=UTC))
-    sink.upsert(connection, TELEMETRY, [*rows, other])
+def partitions(connection):
+    query = "SELECT relid::regclass::text FROM pg_partition_tree('flights.telemetry') WHERE isleaf"
+    return sorted(name for (name,) in connection.execute(query).fetchall())
+
+
+JANUARY_1, JANUARY_2 = date(2030, 1, 1), date(2030, 1, 2)
+FIRST = "flights.telemetry_20300101"
+DEFAULT = "flights.telemetry_default"
+
+
+@pytest.fixture
+def two_days(connection):
+    """Two measurements of a day with a partition, and one of the day after, without."""
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_1])
+    last = row("F-2", at=datetime(2030, 1, 1, 23, 59, 59, tzinfo=UTC))
+    after = row("F-3", at=datetime(2030, 1, 2, tzinfo=UTC))
+    sink.upsert(connection, TELEMETRY, [row(), last, after])
+
+
+def test_a_day_is_archived_and_stays(connection, two_days, url, tmp_path):
+    reader = acting_as(url, READER)
     for _ in range(2):
-        assert archive_day(url, date(2030, 1, 1), tmp_path) == 2
+        assert archive_day(reader, JANUARY_1, tmp_path) == 2
     assert hottest(tmp_path) == [("F-1", 4.0), ("F-2", 4.0)]
-    assert [path.name for path in tmp_path.iterdir()] == ["day=2030-01-01"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["day=2030-01-01", "telemetry.parquet"]
+    assert days(reader) == [JANUARY_1, JANUARY_2]
+    assert archive_day(reader, JANUARY_2, tmp_path) == 1
+    assert archived(tmp_path) == stored(reader) == (3, 3, 4.0)
+
+
+def test_prj_04_a_day_leaves_by_dropping_its_table_and_nothing_is_lost(
+    connection, two_days, url, tmp_path
+):
+    assert archive_day(url, JANUARY_1, tmp_path, drop=True) == 2
+    assert partitions(connection) == [DEFAULT]
+    assert archive_day(url, JANUARY_1, tmp_path, drop=True) == 0
+    assert hottest(tmp_path) == [("F-1", 4.0), ("F-2", 4.0)]
+    assert archive_day(url, JANUARY_2, tmp_path, drop=True) == 1
+    assert count(connection) == 0
+    assert archived(tmp_path).measurements == 3
+
+
+def test_what_comes_after_its_day_has_left_is_added(connection, two_days, url, tmp_path):
+    archive_day(url, JANUARY_1, tmp_path, drop=True)
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_1])
+    late = {**row("F-4"), "engine_celsius": 7.0}
+    corrected = {**row(), "engine_celsius": 6.0}
+    sink.upsert(connection, TELEMETRY, [late, corrected])
+    assert partitions(connection) == [FIRST, DEFAULT]
+    assert archive_day(url, JANUARY_1, tmp_path, drop=True) == 2
+    assert partitions(connection) == [DEFAULT]
+    assert hottest(tmp_path) == [("F-4", 7.0), ("F-1", 6.0), ("F-2", 4.0)]
+
+
+def test_a_day_that_is_not_in_the_archive_does_not_leave(connection, two_days, url, tmp_path):
+    (tmp_path / "day=2030-01-01").touch()
+    with pytest.raises(FileExistsError):
+        archive_day(url, JANUARY_1, tmp_path, drop=True)
+    assert partitions(connection) == [FIRST, DEFAULT]
+    assert count(connection) == 3
+
+
+def test_only_the_owner_lets_a_day_leave(connection, two_days, url, tmp_path):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        archive_day(acting_as(url, WRITER), JANUARY_1, tmp_path, drop=True)
+    assert partitions(connection) == [FIRST, DEFAULT]
+
+
+def test_the_archive_as_a_program(two_days, url, tmp_path):
+    command = [sys.executable, "-m", "examples.final_project.archive", url, tmp_path]
+    done = subprocess.run(
+        [*command, JANUARY_1.isoformat(), "--drop"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "2030-01-01: 2 measurements in the archive and out of the database\n"
+    assert archived(tmp_path).measurements == 2

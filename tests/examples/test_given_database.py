@@ -42,10 +42,6 @@ def in_force(url):
     return {name: ask(url, f"SHOW {name}")[0] for name, _value in settings()}
 
 
-def wanted():
-    return {**dict(settings()), "timezone": "UTC"}
-
-
 def migrated(*arguments):
     command = [sys.executable, "-m", "examples.final_project.database.migrate", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -65,7 +61,7 @@ def test_prj_07_the_settings_are_set_and_those_that_need_a_restart_are_named(ser
     assert refused.endswith(": none")
     server.stop()
     server.start()
-    assert in_force(server.url()) == wanted()
+    assert in_force(server.url()) == dict(settings())
     assert settle(server.url()).after_restart == []
 
 
@@ -98,7 +94,7 @@ def test_prj_04_the_roles_need_no_password_and_no_superuser(server, guarded):
         assert reader.execute("SHOW statement_timeout").fetchone() == ("30s",)
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             reader.execute(PROGRESS)
-    assert settle(guarded).refused == list(wanted())
+    assert settle(guarded).refused == list(dict(settings()))
 
 
 def test_options_of_the_address_stay(server):

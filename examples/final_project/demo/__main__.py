@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
+from examples.final_project import archive
 from examples.final_project.database.addresses import READER, WRITER, acting_as, shown
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
@@ -51,6 +52,7 @@ class Demo:
     def __init__(self, at: Broker, database: str, directory: Path) -> None:
         self.bootstrap = at.bootstrap
         self.reader = acting_as(database, READER)
+        self.archive = directory / "archive"
         self.admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
         self.scheduler = BackgroundScheduler()
         self.fetcher = Fetcher(wall_clock_ms)
@@ -111,6 +113,14 @@ class Demo:
         show_agreements(found)
         return holds
 
+    def archived(self) -> bool:
+        """Archive each day; show the same figures from both, and whether they are the same."""
+        for day in archive.days(self.reader):
+            archive.archive_day(self.reader, day, self.archive)
+        stored, archived = archive.stored(self.reader), archive.archived(self.archive)
+        show_archive(stored, archived)
+        return stored == archived
+
 
 def say(text: str) -> None:
     """Tell the audience what happens."""
@@ -135,6 +145,17 @@ def show_agreements(found: list[counting.Agreement]) -> None:
     for each in found:
         same = "the same" if each.holds else "NOT the same"
         table.add_row(each.what, f"{each.sent:,}", f"{each.stored:,}", same)
+    console.print(table)
+
+
+def show_archive(stored: archive.Figures, archived: archive.Figures) -> None:
+    """Show the figures of the database beside those of the archive."""
+    table = Table(title="Database and archive", title_justify="left")
+    for head in ("What", "PostgreSQL", "Parquet, by DuckDB"):
+        table.add_column(head, justify="left" if head == "What" else "right")
+    whats = ("measurements", "flights measured", "hottest engine, °C")
+    for what, one, other in zip(whats, stored, archived, strict=True):
+        table.add_row(what, f"{one:,.0f}", f"{other:,.0f}")
     console.print(table)
 
 
@@ -189,6 +210,8 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
     demo.scheduler.pause()
     say("The scraper pauses, so that there is an end to count to.")
     holds = demo.agree()
+    say("Each day goes to the archive, as Parquet files.")
+    holds &= demo.archived()
     console.print(showing.flights_table(demo.reader))
     showing.show_chart(console, demo.reader)
     showing.draw(demo.reader, plot)
