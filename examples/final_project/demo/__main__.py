@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -39,8 +39,8 @@ from strom.broker.host import wall_clock_ms
 
 SEED = 7
 TELL_EVERY_SECONDS = 5.0
-FIRST_SECONDS_MAX = 120.0
-AGREE_SECONDS_MAX = 90.0
+FIRST_SECONDS_MAX = 180.0
+AGREE_SECONDS_MAX = 180.0
 STORED = "SELECT (SELECT count(*) FROM flights.telemetry), (SELECT count(*) FROM flights.anomaly)"
 
 console = Console()
@@ -223,8 +223,9 @@ def stay(demo: Demo) -> None:
     """Go on until somebody ends it."""
     demo.scheduler.resume()
     say(f"It goes on. Brokers: {demo.bootstrap}; database: {shown(demo.reader)}. Ctrl+C ends it.")
-    while True:
-        demo.watch(TELL_EVERY_SECONDS)
+    with suppress(KeyboardInterrupt):
+        while True:
+            demo.watch(TELL_EVERY_SECONDS)
 
 
 def main() -> int:
