@@ -16,9 +16,10 @@ from tests import nodes
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.timeout(600)]
 
-QUERIES = ["flights", "telemetry", "windows"]
+QUERIES = ["flights", "telemetry", "windows", "metrics"]
 KEPT = "It goes on"
 PNG = b"\x89PNG\r\n\x1a\n"
+APPENDED = re.compile(r"records appended *│ *([\d,]+)")
 LAG = re.compile(r"final-project-(\w+) *│ *[\w-]+ *│ *(\S+)")
 #: The time to tell that it goes on; what it waits for has limits of its own.
 SECONDS = "1"
@@ -74,6 +75,7 @@ def test_prj_01_the_demo_loses_nothing_and_doubles_nothing(demo, url, tmp_path):
     assert "Spark was killed" in text, text
     assert "Nothing was lost and nothing doubled" in text, text
     assert dict(LAG.findall(text)) == dict.fromkeys(QUERIES, "0"), text
+    assert APPENDED.search(text), text
     assert (tmp_path / "plot.png").read_bytes().startswith(PNG)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM flights.telemetry").fetchone()[0] > 0

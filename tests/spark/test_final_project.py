@@ -34,7 +34,18 @@ STEP_MS = 10_000
 DATABASES = itertools.count()
 BAD = {b"no json": "no flight", b'{"flight":"F-1"}': "no measured_at"}
 #: What each query reads.
-TOPICS = {"flights": "flights", "telemetry": "telemetry", "windows": "telemetry"}
+TOPICS = {
+    "flights": "flights",
+    "telemetry": "telemetry",
+    "windows": "telemetry",
+    "metrics": "broker-metrics",
+}
+#: A page of a broker's: what grows, by topic, and what stays.
+METRICS = """
+kafka_messagesin_total {0}
+kafka_messagesin_total{{topic="flights"}} {0}
+kafka_partitioncount 24
+"""
 AT = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 #: How often a row of telemetry was written; an upsert alone would not show a second time.
@@ -57,6 +68,7 @@ class Told:
         topics.create(bootstrap)
         self._ledger = Ledger(bootstrap, "scraper", list(topics.SETTINGS))
         self._jobs = {job.name: job for job in jobs.of_site("http://site")}
+        self._broker = jobs.of_broker("broker-1", "http://broker/metrics")
         self._began_ms = self.now_ms = int(time.time() * 1000) - 600_000
         producer = Producer({"bootstrap.servers": bootstrap})
         for value in BAD:
@@ -69,10 +81,13 @@ class Told:
         for _ in range(steps):
             self.now_ms += STEP_MS
             for job in self._jobs.values():
-                page = pages.PAGES[f"/{job.name}"](SEED, self.now_ms)
-                answer = reading.Answer(200, {}, page.html.encode())
-                read = reading.outcome(job, answer, 1, self.now_ms, Random(SEED))
-                self._ledger.write(read.facts, self.now_ms)
+                self._scrape(job, pages.PAGES[f"/{job.name}"](SEED, self.now_ms).html)
+            self._scrape(self._broker, METRICS.format(self.now_ms))
+
+    def _scrape(self, job, page):
+        answer = reading.Answer(200, {}, page.encode())
+        read = reading.outcome(job, answer, 1, self.now_ms, Random(SEED))
+        self._ledger.write(read.facts, self.now_ms)
 
     def measurements(self):
         since_ms = self._began_ms + STEP_MS - flights.MEASUREMENTS_SHOWN_MS
@@ -109,7 +124,7 @@ def run(spark, server, database, told, tmp_path):
 
     def start(kind=Pipeline):
         url = acting_as(server.url(database), WRITER)
-        queries = kind(spark, told.bootstrap, url, tmp_path, "0 seconds").start()
+        queries = kind(spark, told.bootstrap, url, tmp_path, "0 seconds", "0 seconds").start()
         started.extend(queries)
         return {query.name: query for query in queries}
 
@@ -146,6 +161,19 @@ def assert_agrees(ask, told):
     assert ask("SELECT count(*) FROM flights.anomaly") == [(len(hot),)]
     stands = {f.name: flights.status(f, told.now_ms)[0] for f in flights.board(SEED, told.now_ms)}
     assert stands.items() <= dict(ask("SELECT flight, status FROM flights.flight")).items()
+    assert_told_by_the_broker(ask, told)
+
+
+def assert_told_by_the_broker(ask, told):
+    """Assert that each series of the broker's metrics has its newest value, and its time."""
+    found = ask("SELECT broker, metric, labels, value, told_at FROM flights.broker_metric")
+    assert {(metric, labels): value for _, metric, labels, value, _ in found} == {
+        ("kafka_messagesin_total", "{}"): told.now_ms,
+        ("kafka_messagesin_total", '{"topic": "flights"}'): told.now_ms,
+        ("kafka_partitioncount", "{}"): 24,
+    }
+    assert {broker for broker, *_ in found} == {"broker-1"}
+    assert {ms(at) for *_, value, at in found if value != 24} == {told.now_ms}
 
 
 def ms(at):

@@ -198,7 +198,7 @@ def stage(given: str | None) -> Iterator[Demo]:
 
 def play(demo: Demo, seconds: float, plot: Path) -> bool:
     """Play all acts; return whether what was sent and what is stored are the same."""
-    say("Spark starts: three queries read the topics.")
+    say("Spark starts: four queries read the topics.")
     demo.processing.start()
     demo.watch_first()
     demo.watch(seconds)
@@ -212,6 +212,7 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
     holds = demo.agree()
     say("Each day goes to the archive, as Parquet files.")
     holds &= demo.archived()
+    console.print(showing.metrics_table(demo.reader))
     console.print(showing.flights_table(demo.reader))
     showing.show_chart(console, demo.reader)
     showing.draw(demo.reader, plot)

@@ -11,7 +11,12 @@ from examples.final_project.processing.pipeline import GROUP
 from examples.final_project.scraper import topics
 
 #: What each query reads.
-QUERIES = {"flights": "flights", "telemetry": "telemetry", "windows": "telemetry"}
+QUERIES = {
+    "flights": "flights",
+    "telemetry": "telemetry",
+    "windows": "telemetry",
+    "metrics": "broker-metrics",
+}
 SECONDS_MAX = 30.0
 
 

@@ -24,6 +24,15 @@ CURVES = """
 SELECT flight, measured_at, altitude_m / 1000, engine_celsius FROM flights.telemetry
 ORDER BY flight, measured_at
 """
+METRICS = "SELECT metric, value FROM flights.broker_metric WHERE labels = '{}'"
+#: Those of the broker's own figures that say something to whoever sees them first.
+SHOWN = {
+    "kafka_server_brokertopicmetrics_messagesin_total": "records appended",
+    "kafka_server_brokertopicmetrics_bytesin_total": "bytes appended",
+    "kafka_server_brokertopicmetrics_bytesout_total": "bytes fetched",
+    "kafka_server_replicamanager_partitioncount": "partitions",
+    "kafka_server_socketservermetrics_connection_count": "open connections",
+}
 CHART_HEIGHT = 8
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -44,6 +53,18 @@ def flights_table(database: str) -> Table:
         figures = ["" if each is None else f"{each:,.0f}" for each in (height, celsius)]
         cells = ["" if each is None else str(each) for each in texts]
         table.add_row(*cells, str(measured), *figures, str(hot or ""), style="red" if hot else "")
+    return table
+
+
+def metrics_table(database: str) -> Table:
+    """Return what the broker told of itself last, by way of a topic like everything else."""
+    table = Table(title="The broker, by its own /metrics", title_justify="left")
+    table.add_column("What")
+    table.add_column("Newest", justify="right")
+    told = dict(ask(database, METRICS))
+    for name, what in SHOWN.items():
+        if name in told:
+            table.add_row(what, f"{told[name]:,.0f}")
     return table
 
 

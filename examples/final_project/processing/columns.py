@@ -16,6 +16,7 @@ MEASUREMENT = (
 )
 ROCKET = "rocket string, maker string, stages int, payload_kg int"
 ASTRONAUT = "astronaut string, nation string, born int"
+METRIC = "broker string, metric string, labels string, value double"
 
 PLACE = ["topic", "partition", "offset"]
 FLIGHT_COLUMNS = ["flight", "rocket", "pad", "commander", "launch", "status", "since"]
@@ -27,6 +28,9 @@ MEASUREMENT_COLUMNS = [
     "fuel_percent",
     "engine_celsius",
 ]
+METRIC_COLUMNS = ["broker", "metric", "labels", "value", "told_at"]
+#: What tells one series of a broker from another.
+SERIES = ("broker", "metric", "labels")
 
 #: Engines run at 2,400 °C, give or take 40: this is ten times that.
 HOT_CELSIUS = 2_800.0
@@ -59,6 +63,12 @@ def measurements(records: DataFrame) -> DataFrame:
     return _judged(read, MEASUREMENT_COLUMNS, limits)
 
 
+def metrics(records: DataFrame) -> DataFrame:
+    """Return what brokers tell of themselves, with place and reason."""
+    read = _read(records, METRIC).withColumn("told_at", f.col("timestamp"))
+    return _judged(read, METRIC_COLUMNS, {"value": ~f.isnan("value")})
+
+
 def usable(judged: DataFrame, columns: list[str]) -> DataFrame:
     """Return what has no reason against it."""
     return judged.where("reason is null").select(*columns)
@@ -69,15 +79,16 @@ def rejected(judged: DataFrame) -> DataFrame:
     return judged.where("reason is not null").select(*PLACE, "reason", "text")
 
 
-def newest(records: DataFrame, key: str = "key") -> DataFrame:
-    """Return the newest record of each key, as compaction would leave it.
+def newest(records: DataFrame, *named: str) -> DataFrame:
+    """Return the newest record of each key, as compaction would leave it; or of other columns.
 
     A key is in one partition, so its newest record is the one with the highest offset. A record
     without a value takes its key away.
     """
-    row = f.struct(*[name for name in records.columns if name != key])
-    latest = records.groupBy(key).agg(f.max_by(row, "offset").alias("row"))
-    found = latest.select(key, "row.*").select(*records.columns)
+    key = named or ("key",)
+    row = f.struct(*[name for name in records.columns if name not in key])
+    latest = records.groupBy(*key).agg(f.max_by(row, "offset").alias("row"))
+    found = latest.select(*key, "row.*").select(*records.columns)
     return found.where("value is not null") if "value" in records.columns else found
 
 
@@ -133,7 +144,7 @@ def _is_flight() -> Column:
 
 
 def _read(records: DataFrame, schema: str) -> DataFrame:
-    text = records.withColumn("text", f.col("value").cast("string"))
+    text = records.withColumn("text", f.col("value").cast("string")).drop("value")
     return text.withColumn("said", f.from_json("text", schema)).select("*", "said.*")
 
 

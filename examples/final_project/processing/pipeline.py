@@ -1,12 +1,14 @@
-"""The three queries of the project, from topics to tables.
+"""The four queries of the project, from topics to tables.
 
     flights    where flights stand, with master data        → flight, rocket, astronaut, rejected
     telemetry  measurements, and those that are odd         → telemetry, anomaly, rejected
     windows    figures per flight and ten seconds           → telemetry_window
+    metrics    what the brokers tell of themselves          → broker_metric, rejected
 
-The first two write offsets with their rows. The third writes by key: its rows are the newest state
-of a window, and Spark's state goes back with its checkpoint, so a window that is written again is
-written the same. Each query is a consumer group, `final-project-<name>`, whose lag is its own.
+All but `windows` write offsets with their rows. That one writes by key: its rows are the newest
+state of a window, and Spark's state goes back with its checkpoint, so a window that is written
+again is written the same. Each query is a consumer group, `final-project-<name>`, whose lag is its
+own.
 """
 
 from collections.abc import Callable
@@ -32,6 +34,7 @@ ASTRONAUT = Table("astronaut", ("astronaut",))
 TELEMETRY = Table("telemetry", ("flight", "measured_at"))
 ANOMALY = Table("anomaly", ("flight", "measured_at", "kind"))
 WINDOW = Table("telemetry_window", ("flight", "window_start"))
+METRIC = Table("broker_metric", columns.SERIES)
 REJECTED = Table("rejected", ("topic", "partition", "offset"))
 
 
@@ -45,6 +48,8 @@ class Pipeline:
     checkpoints: Path
     #: How often a micro-batch begins; without it, when there is something to read.
     every: str = "1 second"
+    #: The same for the brokers' metrics, which nobody waits for: the others need the cores.
+    metrics_every: str = "5 seconds"
 
     def start(self) -> list[StreamingQuery]:
         """Start all queries, each where it was."""
@@ -54,14 +59,16 @@ class Pipeline:
             self._query("flights", self._stream("flights", "flights"), self._write_flights),
             self._query("telemetry", self._stream("telemetry", "telemetry"), self._write_telemetry),
             self._query("windows", columns.windows(measured), self._write_windows),
+            self._query("metrics", self._stream("broker-metrics", "metrics"), self._write_metrics),
         ]
 
     def _query(
         self, name: str, frame: DataFrame, write: Callable[[DataFrame, int], None]
     ) -> StreamingQuery:
+        every = self.metrics_every if name == "metrics" else self.every
         writer = frame.writeStream.queryName(name).outputMode("update").foreachBatch(write)
         checkpoint = writer.option("checkpointLocation", str(self.checkpoints / name))
-        return checkpoint.trigger(processingTime=self.every).start()
+        return checkpoint.trigger(processingTime=every).start()
 
     def _stream(self, topic: str, query: str) -> DataFrame:
         return (
@@ -116,6 +123,14 @@ class Pipeline:
     def _write_windows(self, changed: DataFrame, _batch: int) -> None:
         rows = {WINDOW: _rows(changed)}
         patiently(self.database, lambda connection: sink.upsert_all(connection, rows))
+
+    def _write_metrics(self, records: DataFrame, batch: int) -> None:
+        judged = columns.metrics(records).persist()
+        told = columns.usable(judged, ["offset", *columns.METRIC_COLUMNS])
+        latest = columns.newest(told, *columns.SERIES).drop("offset")
+        rows = {METRIC: _rows(latest), REJECTED: _rows(columns.rejected(judged))}
+        judged.unpersist()
+        self._write_once("metrics", batch, rows)
 
     def _write_once(self, query: str, batch: int, rows: sink.Rows) -> None:
         between = offsets(self.checkpoints / query, batch)
