@@ -198,7 +198,10 @@ def stage(given: str | None) -> Iterator[Demo]:
 
 def play(demo: Demo, seconds: float, plot: Path) -> bool:
     """Play all acts; return whether what was sent and what is stored are the same."""
-    say("Spark starts: four queries read the topics.")
+    say(
+        "Spark starts: four queries read the topics. Rows are stored once its workers are warm; "
+        "the lag of a query is what it has not read yet."
+    )
     demo.processing.start()
     demo.watch_first()
     demo.watch(seconds)
@@ -210,7 +213,9 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
     demo.scheduler.pause()
     say("The scraper pauses, so that there is an end to count to.")
     holds = demo.agree()
-    say("Each day goes to the archive, as Parquet files.")
+    say(
+        "What is stored goes to the archive too, a Parquet file for each day, and is counted there."
+    )
     holds &= demo.archived()
     console.print(showing.metrics_table(demo.reader))
     console.print(showing.flights_table(demo.reader))

@@ -58,7 +58,7 @@ def flights_table(database: str) -> Table:
 
 def metrics_table(database: str) -> Table:
     """Return what the broker told of itself last, by way of a topic like everything else."""
-    table = Table(title="The broker, by its own /metrics", title_justify="left")
+    table = Table(title="The broker's own metrics", title_justify="left")
     table.add_column("What")
     table.add_column("Newest", justify="right")
     told = dict(ask(database, METRICS))
