@@ -593,21 +593,27 @@ class Raw:
 
 
 def test_who_cannot_read_its_log_does_not_coordinate():
-    world = World()
+    """And is waited for by nobody: who lists all groups lists those of the other shards."""
+    world = World(2)
+    groups = {java_hash(each) % 2: each for each in ("g", "h")}
 
     async def write(coordinators, world):
-        shard = coordinators.shard_for("g")
+        for group in groups.values():
+            commit(coordinators.shard_for(group), 5, group)
         key = records.write_key(OffsetCommitKey("g", "t", 0))
-        shard.log._form = Raw(key, b"\0\x63")
-        shard.log.append([KeyValue("k", "v")], NOW)
+        damaged = coordinators.led(0)
+        damaged.log._form = Raw(key, b"\0\x63")
+        damaged.log.append([KeyValue("k", "v")], NOW)
 
     async def read(coordinators, world):
-        for _ in range(20):
-            await asyncio.sleep(0)
-        return code_of(lambda: coordinators.shard_for("g")), coordinators.shards()
+        assert coordinators.is_loading
+        await until(lambda: not coordinators.is_loading)
+        code = code_of(lambda: coordinators.shard_for(groups[0]))
+        return code, [offsets(each, groups[1]) for each in coordinators.shards()]
 
-    coordinating(write, world)
-    assert coordinating(read, world) == (ErrorCode.NOT_COORDINATOR, [])
+    coordinating(write, world, leaders=(HERE, HERE))
+    found = coordinating(read, world, leaders=(HERE, HERE))
+    assert found == (ErrorCode.NOT_COORDINATOR, [{0: 5}])
 
 
 def test_what_is_larger_than_a_batch_may_be_is_refused_and_changes_nothing():

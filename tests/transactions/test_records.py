@@ -19,6 +19,7 @@ from strom.transactions.transaction import (
     record_of,
     transaction_of,
 )
+from strom.wire.primitives import MalformedFrame
 
 int64 = st.integers(0, 2**63 - 1)
 transactions = st.builds(
@@ -126,3 +127,27 @@ def test_what_is_not_known_is_stepped_over(key, value):
 def test_a_tagged_field_of_a_later_version_is_stepped_over():
     later = VALUE_1.replace(b"\x02\x00\x08", b"\x03\x00\x08", 1) + b"\x09\x01\x00"
     assert read(KEY, later) == read(KEY, VALUE_1)
+
+
+@given(st.binary(max_size=40), st.none() | st.binary(max_size=60))
+def test_any_bytes_are_a_record_or_refused(key, value):
+    try:
+        found = read(key, value)
+    except MalformedFrame:
+        return
+    assert found is None or isinstance(found, KeyValue)
+
+
+@given(st.sampled_from([0, 1]), st.binary(max_size=60))
+def test_any_bytes_behind_a_known_version_are_a_record_or_refused(version, data):
+    try:
+        found = read(KEY, version.to_bytes(2) + data)
+    except MalformedFrame:
+        return
+    assert found is None or isinstance(found, KeyValue)
+
+
+@given(st.integers(0, len(VALUE_1) - 1))
+def test_a_value_that_is_cut_off_is_refused(size):
+    with pytest.raises(MalformedFrame):
+        read(KEY, VALUE_1[:size])

@@ -144,8 +144,8 @@ class Coordinators(Generic[M]):
 
     @property
     def is_loading(self) -> bool:
-        """Whether some of the shards do not answer yet."""
-        return any(not each.is_loaded for each in self._shards.values())
+        """Whether some of the shards do not answer yet; one that cannot be read never will."""
+        return any(not each.is_loaded and not each.is_closed for each in self._shards.values())
 
     # Following the metadata.
 

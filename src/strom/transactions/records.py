@@ -8,9 +8,10 @@ so that an older Kafka reads it. A key of another type, or a value of another ve
 state that nobody knows, is none of ours: it is stepped over.
 """
 
-from struct import Struct
+from struct import Struct, error
 
 from strom.replicated.machine import KeyValue
+from strom.wire.primitives import MalformedFrame
 from strom.wire.versioned import message, of, read_message, write_message
 
 TRANSACTION_TYPE = 0
@@ -76,13 +77,21 @@ def write_value(value: object) -> bytes:
 
 def read(key: bytes, value: bytes | None) -> KeyValue | None:
     """Read a record; None if it is of a type or a version that is not known here."""
-    if _INT16.unpack_from(key)[0] != TRANSACTION_TYPE:
+    if _int16(key) != TRANSACTION_TYPE:
         return None
     named = read_message(TransactionLogKey, 0, key, _INT16.size)
     if value is None:
         return KeyValue(named, None)
-    version = _INT16.unpack_from(value)[0]
+    version = _int16(value)
     if version not in VALUE_VERSIONS:
         return None
     found: TransactionLogValue = read_message(TransactionLogValue, version, value, _INT16.size)
     return KeyValue(named, found) if found.transaction_status in STATES else None
+
+
+def _int16(data: bytes) -> int:
+    try:
+        number: int = _INT16.unpack_from(data)[0]
+    except error as too_short:
+        raise MalformedFrame(f"no record of a transaction: {too_short}") from too_short
+    return number
