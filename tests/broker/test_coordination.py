@@ -352,6 +352,8 @@ class World:
     def __init__(self, partitions=1, config=SMALL, **settings):
         self.disk = new_disk()
         self.config = config
+        #: What there is besides: that for which offsets are committed.
+        self.topics = ["t"]
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.settings = BrokerSettings(named)
         self.replicas = {index: self.replica(index) for index in range(partitions)}
@@ -378,8 +380,12 @@ class World:
             index: Partition((HERE, ELSEWHERE), (HERE,), leader, 0, 0, (None, None))
             for index, leader in enumerate(leaders)
         }
-        topic = Topic(TOPIC, TOPIC_ID, Map(partitions))
-        return Image(topics_by_id=Map({TOPIC_ID: topic}), topics_by_name=Map({TOPIC: topic}))
+        topics = [Topic(TOPIC, TOPIC_ID, Map(partitions))]
+        topics += [Topic(name, UUID(bytes=name.encode() * 16), Map()) for name in self.topics]
+        return Image(
+            topics_by_id=Map({each.id: each for each in topics}),
+            topics_by_name=Map({each.name: each for each in topics}),
+        )
 
     def coordinators(self, start_task):
         host = SimpleNamespace(now_ms=lambda: self.now_ms, offload=self.offload)
@@ -614,6 +620,23 @@ def test_who_cannot_read_its_log_does_not_coordinate():
     coordinating(write, world, leaders=(HERE, HERE))
     found = coordinating(read, world, leaders=(HERE, HERE))
     assert found == (ErrorCode.NOT_COORDINATOR, [{0: 5}])
+
+
+def test_offsets_of_a_topic_that_was_deleted_before_the_start_are_cleaned_up():
+    """TOP-06: the broker may have been killed before it came to it."""
+    world = World()
+
+    async def write(coordinators, world):
+        commit(coordinators.shard_for("g"), 5)
+
+    async def read(coordinators, world):
+        shard = await load(coordinators)
+        await until(lambda: not offsets(shard))
+        return shard.log.end_offset
+
+    coordinating(write, world)
+    world.topics = []
+    assert coordinating(read, world) == 2
 
 
 def test_what_is_larger_than_a_batch_may_be_is_refused_and_changes_nothing():

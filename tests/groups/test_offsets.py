@@ -513,6 +513,61 @@ def test_a_topic_that_many_groups_read_takes_several_decisions():
     assert not table.machine.offsets.by_group
 
 
+def load(table, *topics):
+    """Have the machine do what it does first, where there are these topics, by name and id."""
+    created = [TopicCreated(name=name, topic_id=topic_id) for name, topic_id in topics]
+    table.machine.see(advance(Image(), created).after, BrokerSettings({}))
+    table.timers.clear()
+    table.carry_out(table.machine.on_loaded(table.now_ms))
+    rounds = 0
+    while (
+        key := next((k for k, due in table.timers.items() if due <= table.now_ms), None)
+    ) is not None:
+        del table.timers[key]
+        table.carry_out(table.machine.on_timer(key, table.now_ms))
+        rounds += 1
+    return rounds
+
+
+def test_offsets_of_a_topic_that_was_deleted_unseen_go_once_the_log_was_read():
+    table = Table()
+    table.commit(t_0=1, t_1=2)
+    table.commit("h", t_0=4)
+    load(table, ("t", TOPIC_ID))
+    assert table.offsets() == {("t", 0): 1, ("t", 1): 2}
+    load(table, ("t", OTHER_ID))
+    assert table.offsets() == {}
+    assert table.offsets("h") == {}
+    assert table.machine.group_ids() == ["g", "h"]
+
+
+def test_offsets_of_an_unknown_id_stay_while_there_is_a_topic_of_the_name():
+    """A transaction's have none."""
+    table = Table()
+    table.commit(transaction=(9, 0), t_0=5, u_0=6)
+    table.machine.on_marker(9, 0, committed=True)
+    load(table, ("t", OTHER_ID))
+    assert table.offsets() == {("t", 0): 5}
+
+
+def test_what_a_transaction_may_commit_for_the_new_topic_is_not_deleted_with_the_old():
+    table = Table()
+    table.commit(t_0=1)
+    table.commit(transaction=(9, 0), t_0=5)
+    load(table, ("t", OTHER_ID))
+    table.machine.on_marker(9, 0, committed=True)
+    assert table.offsets() == {("t", 0): 5}
+
+
+def test_many_offsets_of_missing_topics_go_in_several_decisions():
+    table = Table()
+    for number in range(2 * GROUPS_AT_ONCE):
+        table.commit(f"g{number}", t_0=1)
+    table.commit("z", **{f"t_{each}": 1 for each in range(RECORDS_MAX + 1)})
+    assert load(table) > 3
+    assert not table.machine.offsets.by_group
+
+
 def test_the_image_and_the_settings_can_be_replaced():
     table = Table()
     image = Image(features=Map({"x": 1}))

@@ -8,7 +8,7 @@ Kafka's rules, of version 4.3:
   became empty, or after its commit where there never were members or they read other topics;
   earlier if an old client asked for it. With its last offset an empty group goes.
 - The offsets of a deleted topic go with it, unless they are known to be of another one of its
-  name.
+  name. Who was not there to see it deleted looks for such offsets once the log was read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ from strom.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from strom.metadata.image import Image
 from strom.replicated.machine import Decision, KeyValue, Transaction
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -230,6 +231,30 @@ def of_deleted_topic(offsets: Offsets, name: str, topic_id: UUID) -> Iterator[Ke
             values += offsets.pending_of(group_id, place)
             if any(value.topic_id in known for value in values):
                 yield tombstone(group_id, *place)
+
+
+def of_missing_topics(
+    offsets: Offsets, group_ids: Sequence[str], image: Image
+) -> Iterator[KeyValue]:
+    """Yield what deletes the offsets of topics that are gone, whenever that was.
+
+    What was committed was of a topic that was there: if it is not, it was deleted. Where a
+    transaction may still commit for a topic that is there now, nothing is touched.
+    """
+    for group_id in group_ids:
+        found = offsets.of(group_id)
+        for place in offsets.places(group_id):
+            values = [found[place]] if place in found else []
+            values += offsets.pending_of(group_id, place)
+            if values and all(is_missing(place[0], each.topic_id, image) for each in values):
+                yield tombstone(group_id, *place)
+
+
+def is_missing(name: str, topic_id: UUID, image: Image) -> bool:
+    """Whether there is no such topic; if its id is not known, none of its name."""
+    if topic_id == NO_TOPIC_ID:
+        return name not in image.topics_by_name
+    return topic_id not in image.topics_by_id
 
 
 def portion(records: Iterator[KeyValue]) -> tuple[KeyValue, ...]:

@@ -33,9 +33,11 @@ from strom.wire.errors import ErrorCode
 
 Outcome = Decision[KeyValue, object]
 
-#: Timers of offsets: look at the groups behind this one; a topic that is gone, by name and id.
+#: Timers of offsets: look at the groups behind this one; a topic that is gone, by name and id; look
+#: for the offsets of topics that are gone in the groups behind this one.
 EXPIRE = "offsets-expire"
 DELETED_TOPIC = "offsets-of-deleted"
+MISSING_TOPICS = "offsets-of-missing"
 #: How many groups are looked at in one go.
 GROUPS_AT_ONCE = 200
 MINUTE_MS = 60_000
@@ -136,8 +138,11 @@ class GroupMachine:
 
     def on_loaded(self, now_ms: int) -> Outcome:
         """Decide what to do first, now that the log was read: sessions, and when to clean up."""
-        expire = ((EXPIRE, ""), self._next_expiry(now_ms))
-        return merged([each(self, now_ms) for each in ON_LOADED], timers=(expire,))
+        timers: tuple[tuple[TimerKey, int], ...] = (((EXPIRE, ""), self._next_expiry(now_ms)),)
+        if self.offsets.group_ids():
+            # Topics may have been deleted while nobody looked, or before the last was written.
+            timers += (((MISSING_TOPICS, ""), now_ms),)
+        return merged([each(self, now_ms) for each in ON_LOADED], timers=timers)
 
     def on_metadata(self, delta: Delta, now_ms: int) -> Outcome:
         """Decide what follows from a change of the metadata."""
@@ -212,6 +217,20 @@ def delete_offsets_of_topic(machine: GroupMachine, key: TimerKey, now_ms: int) -
     return Decision(records, None, timers=again, soft=machine.kept(records))
 
 
+def delete_offsets_of_missing(machine: GroupMachine, key: TimerKey, now_ms: int) -> Outcome:
+    """Delete the offsets of topics that are gone, some groups at a time."""
+    offsets, cursor = machine.offsets, key[1]
+    ids = sorted(each for each in offsets.group_ids() if each > cursor or not cursor)
+    ids = ids[:GROUPS_AT_ONCE]
+    records = committing.portion(committing.of_missing_topics(offsets, ids, machine.image))
+    again: tuple[tuple[TimerKey, int], ...] = ()
+    if len(records) == committing.RECORDS_MAX:
+        again = ((key, now_ms),)
+    elif len(ids) == GROUPS_AT_ONCE:
+        again = (((MISSING_TOPICS, ids[-1]), now_ms),)
+    return Decision(records, None, timers=again, soft=machine.kept(records))
+
+
 # Classic groups.
 
 
@@ -265,6 +284,7 @@ OWNERS: dict[type, Callable[[Any], Owner]] = {
 ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
     EXPIRE: GroupMachine.expire,
     DELETED_TOPIC: delete_offsets_of_topic,
+    MISSING_TOPICS: delete_offsets_of_missing,
     SESSION: on_classic_timer,
     JOIN: on_classic_timer,
     SYNC: on_classic_timer,
