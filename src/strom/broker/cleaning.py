@@ -4,6 +4,8 @@ Every `log.cleaner.backoff.ms` the compacted logs are looked at. Each of `log.cl
 cleaners takes the dirtiest that is due, has it cleaned elsewhere (`cleaner_process`), and swaps the
 segments on the loop, which is a row of renames; old files go after `file.delete.delay.ms`, and who
 reads from them reads on. How far each log is clean is noted in `cleaner-offset-checkpoint`.
+Who finds nothing that is due while others clean looks again later: a large log does not keep the
+others waiting.
 
 A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone is
 broken off. One that cannot be cleaned, as it is damaged, is left alone until the broker starts
@@ -13,11 +15,13 @@ again, and counted.
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from strom.broker.cleaner_process import Cleaner, CleaningFailedError
 from strom.broker.context import Parts
+from strom.broker.host import Host
 from strom.broker.replicas import clean_offset_of, gather
 from strom.broker.turns import in_turns
 from strom.log.checkpoints import CLEANER
@@ -43,8 +47,9 @@ class Candidate(NamedTuple):
 class Cleaning:
     """The cleaners of one broker."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, new_cleaner: Callable[[Host], Cleaner] = Cleaner) -> None:
         self._parts = parts
+        self._new_cleaner = new_cleaner
         self._stopping = False
         self._is_loaded = False
         #: Being cleaned: which log of it, and by whom.
@@ -54,6 +59,8 @@ class Cleaning:
         #: What cannot be cleaned, with the log that this was found of.
         self._uncleanable: dict[Partition, Log] = {}
         self._cleaners: set[Cleaner] = set()
+        #: Set when the last of them is done, or shall be: nobody waits for more to do then.
+        self._at_rest = asyncio.Event()
         self._last_run_ms = 0
         self._max_dirty = 0.0
 
@@ -80,6 +87,7 @@ class Cleaning:
     async def stop(self) -> None:
         """Break off what is being cleaned: the old segments are all there."""
         self._stopping = True
+        self._at_rest.set()
         for cleaner in list(self._cleaners):
             await cleaner.close()
 
@@ -97,10 +105,7 @@ class Cleaning:
             return
         if not self._is_loaded:
             await self._load()
-        await self._forget_gone()
-        self._passed = set()
-        self._uncleanable = {each: each.log for each in self._still_uncleanable()}
-        self._last_run_ms = self._parts.host.now_ms()
+        await self._begin_round()
         await asyncio.gather(*(self._work(threads) for _ in range(threads)))
 
     async def _load(self) -> None:
@@ -115,6 +120,13 @@ class Cleaning:
                     partition.log.clean_offset = offset
         self._is_loaded = True
 
+    async def _begin_round(self) -> None:
+        """Look at everything anew, also at what could not be cleaned before."""
+        await self._forget_gone()
+        self._passed = set()
+        self._uncleanable = {each: each.log for each in self._still_uncleanable()}
+        self._last_run_ms = self._parts.host.now_ms()
+
     async def _forget_gone(self) -> None:
         """Note no longer how clean a log is that was deleted: another may come by its name."""
         parts = self._parts
@@ -125,18 +137,33 @@ class Cleaning:
                 await parts.replicas.checkpoint(directory, CLEANER, clean_offset_of)
 
     async def _work(self, threads: int) -> None:
-        cleaner = Cleaner(self._parts.host)
+        cleaner = self._new_cleaner(self._parts.host)
         self._cleaners.add(cleaner)
         try:
-            while (chosen := await self._choose()) is not None:
+            while (chosen := await self._next(cleaner)) is not None:
                 self._busy[chosen] = chosen.log, cleaner
+                self._at_rest.clear()
                 try:
                     await self._clean(chosen, cleaner, threads)
                 finally:
                     del self._busy[chosen]
+                    if not self._busy:
+                        self._at_rest.set()
         finally:
             self._cleaners.discard(cleaner)
             await cleaner.close()
+
+    async def _next(self, cleaner: Cleaner) -> Partition | None:
+        """Return what to clean; while others clean, look again after `log.cleaner.backoff.ms`."""
+        while (chosen := await self._choose()) is None and self._busy and not self._stopping:
+            # Nobody needs its process meanwhile.
+            await cleaner.close()
+            backoff_ms = max(self._parts.settings.number("log.cleaner.backoff.ms"), 1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(backoff_ms / 1000):
+                    await self._at_rest.wait()
+            await self._begin_round()
+        return chosen
 
     # The choice.
 

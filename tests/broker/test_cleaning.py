@@ -1,0 +1,179 @@
+"""Cleaners side by side: what they share, and who waits for whom.
+
+Rows: CMP-03, CMP-05.
+"""
+
+import asyncio
+from types import SimpleNamespace
+from uuid import UUID
+
+from strom.broker.cleaner_process import CleaningFailedError
+from strom.broker.cleaning import Cleaning
+from strom.broker.flushing import Flushing
+from strom.broker.host import Host
+from strom.broker.replicas import Replicas
+from strom.log.cleaning import Cleaned
+from strom.log.directory import LogDirectory, Meta
+from strom.log.log import Log
+from strom.metadata.settings.values import BrokerSettings
+from strom.records.record import Record, write_batch
+from strom.replication.partition import Partition
+from strom.testing.disk import FakeDisk
+from tests.log.cleaning import COMPACT
+from tests.log.making import NOW
+
+PATIENCE_SECONDS = 60
+
+
+class Floor:
+    """Where cleaners work: it takes as long as the test says, and the files stay as they are."""
+
+    def __init__(self):
+        self.begun = []
+        self.rates = []
+        self.held = {}
+        self.begins = asyncio.Event()
+
+    def begin(self, topic, bytes_per_second):
+        self.begun.append(topic)
+        self.rates.append(bytes_per_second)
+        self.begins.set()
+
+    def hold(self, topic):
+        self.held[topic] = asyncio.Event()
+
+    def new_cleaner(self, host):
+        return Worker(self)
+
+    async def wait_begun(self, topic):
+        while topic not in self.begun:
+            self.begins.clear()
+            await self.begins.wait()
+
+
+class Worker:
+    """One cleaner."""
+
+    def __init__(self, floor):
+        self.floor = floor
+        self.over = asyncio.Event()
+
+    async def work(self, job, bytes_per_second):
+        topic = job.directory.split("/")[-1].split("-")[0]
+        self.over.clear()
+        self.floor.begin(topic, bytes_per_second)
+        held = self.floor.held.get(topic)
+        while held is not None and not held.is_set():
+            if self.over.is_set():
+                raise CleaningFailedError("it was broken off", False)
+            await asyncio.sleep(0)
+        yield Cleaned((), 0, job.end_offset)
+
+    async def close(self):
+        self.over.set()
+
+
+class Place:
+    """A broker's compacted logs, and who cleans them."""
+
+    def __init__(self, topics, **settings):
+        disk = FakeDisk()
+        LogDirectory.format(disk, "/data", Meta(1, "cluster", UUID(int=9)))
+        self.directory = LogDirectory.open(disk, "/data")
+        host = Host(now_ms=lambda: NOW, disk=disk, offload=self.offload)
+        self.replicas = Replicas(host, 1, [self.directory], None)
+        self.logs = {topic: self.log(topic) for topic in topics}
+        self.floor = Floor()
+        named = {name.replace("_", "."): str(value) for name, value in settings.items()}
+        parts = SimpleNamespace(
+            settings=BrokerSettings(named),
+            host=host,
+            replicas=self.replicas,
+            flushing=Flushing(host, self.replicas, None),
+        )
+        self.cleaning = Cleaning(parts, self.floor.new_cleaner)
+
+    async def offload(self, work):
+        return work()
+
+    def log(self, topic):
+        path = self.directory.partition_path(topic, 0)
+        self.directory.disk.make_directory(path)
+        log = Log.open(
+            self.replicas.files,
+            path,
+            COMPACT,
+            name=(topic, 0),
+            clean=True,
+            recovery_point=0,
+            start_offset=0,
+            now_ms=NOW,
+        )
+        made = Partition(UUID(int=1), 1, log, self.directory)
+        made.lead(0, (1,), 0)
+        self.replicas._partitions[topic] = {0: made}
+        return made
+
+    def soil(self, topic):
+        """Write one key over and over, into several segments."""
+        partition = self.logs[topic]
+        while len(partition.log.segments) < 4:
+            batch = write_batch([Record(0, NOW, b"key", b"v" * 300)])
+            partition.append_own(memoryview(batch), NOW)
+
+
+def playing(place, scenario):
+    async def run():
+        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+            await scenario(tasks.create_task(place.cleaning.clean()))
+
+    asyncio.run(run())
+
+
+def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():
+    place = Place("ab", log_cleaner_threads=2, log_cleaner_backoff_ms=1)
+    place.soil("a")
+
+    async def scenario(cleaning):
+        place.floor.hold("a")
+        await place.floor.wait_begun("a")
+        # The other one has nothing to do by now.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        place.soil("b")
+        await place.floor.wait_begun("b")
+        assert not cleaning.done()
+        place.floor.held["a"].set()
+        await cleaning
+
+    playing(place, scenario)
+    assert all(place.logs[topic].log.clean_offset > 0 for topic in "ab")
+
+
+def test_who_waits_for_more_to_do_ends_with_the_last_cleaning():
+    hours_ms = 10 * 60 * 60 * 1000
+    place = Place("ab", log_cleaner_threads=3, log_cleaner_backoff_ms=hours_ms)
+    place.soil("a")
+
+    async def scenario(cleaning):
+        place.floor.hold("a")
+        await place.floor.wait_begun("a")
+        place.floor.held["a"].set()
+        await cleaning
+
+    playing(place, scenario)
+
+
+def test_a_stop_waits_for_nobody_who_waits_for_more_to_do():
+    hours_ms = 10 * 60 * 60 * 1000
+    place = Place("ab", log_cleaner_threads=3, log_cleaner_backoff_ms=hours_ms)
+    place.soil("a")
+
+    async def scenario(cleaning):
+        place.floor.hold("a")
+        await place.floor.wait_begun("a")
+        await place.cleaning.stop()
+        await cleaning
+
+    playing(place, scenario)
+    assert place.logs["a"].log.clean_offset == 0
