@@ -23,6 +23,7 @@ from tests.log.cleaning import COMPACT
 from tests.log.making import NOW
 
 PATIENCE_SECONDS = 60
+RATE = "log.cleaner.io.max.bytes.per.second"
 
 
 class Floor:
@@ -128,6 +129,19 @@ def playing(place, scenario):
             await scenario(tasks.create_task(place.cleaning.clean()))
 
     asyncio.run(run())
+
+
+def test_all_cleaners_together_keep_to_the_rate():
+    place = Place("ab", log_cleaner_threads=2, **{RATE: 1000})
+    for topic in "ab":
+        place.soil(topic)
+
+    async def scenario(cleaning):
+        await cleaning
+
+    playing(place, scenario)
+    assert sorted(place.floor.begun) == ["a", "b"]
+    assert place.floor.rates == [500, 500]
 
 
 def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():

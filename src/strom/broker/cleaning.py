@@ -3,9 +3,9 @@
 Every `log.cleaner.backoff.ms` the compacted logs are looked at. Each of `log.cleaner.threads`
 cleaners takes the dirtiest that is due, has it cleaned elsewhere (`cleaner_process`), and swaps the
 segments on the loop, which is a row of renames; old files go after `file.delete.delay.ms`, and who
-reads from them reads on. How far each log is clean is noted in `cleaner-offset-checkpoint`.
-Who finds nothing that is due while others clean looks again later: a large log does not keep the
-others waiting.
+reads from them reads on. How far each log is clean is noted in `cleaner-offset-checkpoint`. They
+share `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.max.bytes.per.second`. Who finds nothing
+that is due while others clean looks again later: a large log does not keep the others waiting.
 
 A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone is
 broken off. One that cannot be cleaned, as it is damaged, is left alone until the broker starts
@@ -232,7 +232,7 @@ class Cleaning:
         if its is not partition.log or candidate.end_offset <= candidate.first_dirty_offset:
             return False
         job = self._job(its, candidate, threads)
-        rate = parts.settings.ratio("log.cleaner.io.max.bytes.per.second")
+        rate = parts.settings.ratio("log.cleaner.io.max.bytes.per.second") / max(threads, 1)
         before = sum(each.size_bytes for each in job.sources)
         async with contextlib.aclosing(cleaner.work(job, rate)) as groups:
             async for cleaned in groups:
