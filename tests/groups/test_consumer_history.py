@@ -1,7 +1,9 @@
 """Whatever members, topics and the clock do: one reader a partition, and the group comes to rest.
 
 The model is what a consumer does: it holds what it was last told, and believes that it is a
-member until it is told otherwise. Answers get lost. Members of both protocols come and go.
+member until it is told otherwise. Answers get lost. All speak the consumer protocol;
+`test_consumer_mixed` has members of the classic one beside them, `test_consumer_migrating` groups
+that go from one to the other.
 """
 
 from hypothesis import settings
@@ -229,7 +231,7 @@ class Group(RuleBasedStateMachine):
             for place in pairs(member.assigned) | pairs(member.revoking):
                 assert place not in owners, f"{place} is with {owners[place]} and {member.id}"
                 owners[place] = member.id
-        group = self.table.groups.get(GROUP) if hasattr(self, "table") else None
+        group = self._group()
         if group is not None:
             found = {
                 (topic, each): owner
@@ -251,7 +253,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def targets_are_disjoint_and_of_members(self):
-        group = self.table.groups.get(GROUP) if hasattr(self, "table") else None
+        group = self._group()
         if group is None:
             return
         places = [
@@ -268,9 +270,14 @@ class Group(RuleBasedStateMachine):
         for member in self._members():
             assert ("consumer-session", GROUP, member.id) in self.table.timers
 
-    def _members(self):
+    def _group(self):
+        """The consumer group, if there is one."""
         group = self.table.groups.get(GROUP) if hasattr(self, "table") else None
-        return group.members.values() if isinstance(group, ConsumerGroup) else ()
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def _members(self):
+        group = self._group()
+        return () if group is None else group.members.values()
 
     # And in the end.
 

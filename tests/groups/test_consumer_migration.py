@@ -433,6 +433,21 @@ def test_a_consumer_group_becomes_classic_when_its_last_such_member_leaves(table
     assert (joined.generation_id, joined.leader) == (epoch + 1, "a")
 
 
+def test_what_a_member_still_reads_is_given_to_nobody_when_the_group_changes_back_and_forth(table):
+    (a,) = classic_group(
+        table, "a", assignments={"a": write_assignment({topic_id("t"): range(4)}, 1, table.image)}
+    )
+    table.join("c", "t")
+    assert plain(table.group.targets["a"]) == {"t": [0, 1]}, "what it shall have"
+    table.beat("c", -1)
+    assert isinstance(table.group, ClassicGroup)
+    assert told(table.group.members["a"].assignment) == a.holds == {"t": [0, 1, 2, 3]}
+    d = table.client("d", "t")
+    assert d.holds == {}
+    assert isinstance(table.group, ConsumerGroup)
+    assert plain(table.group.members["a"].assigned) == a.holds
+
+
 @pytest.mark.parametrize("way", ["session", "leave group"])
 def test_a_consumer_group_becomes_classic_however_its_last_such_member_goes(table, way):
     table.client("c", "t")

@@ -1,7 +1,9 @@
 """From a consumer group to a classic one: when nobody of the consumer protocol is left.
 
-Those who stay go on with what they were given, as members of a classic group of the same
-generation, and share the work among themselves from the next round on, which begins at once.
+Those who stay go on with what they have, as members of a classic group of the same generation, and
+share the work among themselves from the next round on, which begins at once. Until it is over they
+read what they had: Kafka takes down what they should have got, and whoever makes it a consumer
+group again before that is given what others still read.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -13,14 +15,14 @@ from strom.groups.classic.group import ClassicGroup, Phase, Protocol
 from strom.groups.classic.group import Member as ClassicMember
 from strom.groups.classic.rebalance import prepare
 from strom.groups.classic.votes import choose
+from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import TIMERS, Draft
 from strom.groups.consumer.embedded import CONSUMER, read_version, write_assignment
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.limits import Limits
-from strom.groups.consumer.member import Member
+from strom.groups.consumer.member import Member, partitions_of
 from strom.groups.consumer.replies import cannot_downgrade
 from strom.groups.consumer.rows import group_gone
-from strom.groups.consumer.target import target_of
 from strom.metadata.image import Image
 from strom.replicated.machine import Decision, KeyValue, TimerKey
 from strom.wire.primitives import MalformedFrame
@@ -111,13 +113,23 @@ def _classic_member(member: Member) -> ClassicMember:
 def _assigned(
     classic: ClassicGroup, group: ConsumerGroup, image: Image
 ) -> Mapping[str, ClassicMember]:
-    """Return the members with what they shall have."""
+    """Return the members with what they have."""
     return {
         key: replace(
             member,
             assignment=write_assignment(
-                target_of(group, key), read_version(member.metadata(classic.protocol)), image
+                _held(group.members[key]),
+                read_version(member.metadata(classic.protocol)),
+                image,
             ),
         )
         for key, member in classic.members.items()
     }
+
+
+def _held(member: Member) -> Partitions:
+    """Return what the member has, also what it was told to give up and has not yet."""
+    held = dict(partitions_of(member.assigned))
+    for topic, partitions in partitions_of(member.revoking).items():
+        held[topic] = held.get(topic, frozenset()).union(partitions)
+    return held
