@@ -109,6 +109,11 @@ class Table:
         partitions = Map(dict.fromkeys(range(count), partition))
         self._with(Topic(name, topic_id(name), partitions))
 
+    def set_replicas(self, name, *replicas):
+        """Have the partitions of a topic on these brokers, one after the other."""
+        partitions = {n: PARTITION._replace(replicas=each) for n, each in enumerate(replicas)}
+        self._with(Topic(name, topic_id(name), Map(partitions)))
+
     def _with(self, topic):
         self.image = self.image._replace(
             topics_by_id=self.image.topics_by_id.set(topic.id, topic),

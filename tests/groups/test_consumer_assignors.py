@@ -108,6 +108,77 @@ def test_a_group_of_nobody_and_one_that_wants_nothing_get_nothing(name):
 # Uniform.
 
 
+def far(assignment, subscribers, racks):
+    """Who was given what that has no replica in its rack."""
+    return [
+        (each, pair)
+        for each in subscribers
+        for pair in sorted(pairs(assignment[each.member_id]) - pairs(each.owned))
+        if each.rack not in racks[pair[0]][pair[1]]
+    ]
+
+
+def test_uniform_prefers_partitions_in_the_members_own_racks():
+    """Also where the order of the partitions would give each of them to another rack."""
+    racks = {ONE: [["x"], ["x"], ["y"], ["y"], ["z"], ["z"]]}
+    subscribers = [
+        subscriber(name, ONE)._replace(rack=rack) for name, rack in zip("abc", "zxy", strict=True)
+    ]
+    assignment = ASSIGNORS["uniform"](subscribers, {ONE: 6}, racks)
+    assert assignment == {
+        "a": {ONE: frozenset({4, 5})},
+        "b": {ONE: frozenset({0, 1})},
+        "c": {ONE: frozenset({2, 3})},
+    }
+
+
+def test_uniform_takes_nothing_from_a_member_for_the_sake_of_racks():
+    racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
+    held = {"a": {ONE: frozenset({2, 3})}, "b": {ONE: frozenset({0, 1})}}
+    subscribers = [
+        subscriber(name, ONE, owned=held[name])._replace(rack=rack)
+        for name, rack in zip("ab", "xy", strict=True)
+    ]
+    assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == held
+
+
+def test_uniform_has_a_member_rather_give_up_what_is_far():
+    racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
+    subscribers = [
+        subscriber("a", ONE, owned={ONE: frozenset(range(4))})._replace(rack="y"),
+        subscriber("b", ONE)._replace(rack="x"),
+    ]
+    assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == {
+        "a": {ONE: frozenset({2, 3})},
+        "b": {ONE: frozenset({0, 1})},
+    }
+
+
+@given(situation=situations(), data=some.data())
+def test_racks_cost_uniform_neither_evenness_nor_a_move(situation, data):
+    subscribers, counts = situation
+    rack = some.none() | some.sampled_from("xyz")
+    subscribers = [each._replace(rack=data.draw(rack)) for each in subscribers]
+    racks = {
+        topic: [sorted(data.draw(some.frozensets(some.sampled_from("xyz")))) for _ in range(count)]
+        for topic, count in counts.items()
+    }
+    before = {each.member_id: each.owned for each in subscribers}
+    plain = ASSIGNORS["uniform"](subscribers, counts)
+    aware = ASSIGNORS["uniform"](data.draw(some.permutations(subscribers)), counts, racks)
+    assert aware == ASSIGNORS["uniform"](subscribers, counts, racks)
+    assert sorted(sizes(aware).values()) == sorted(sizes(plain).values())
+    given_away = sorted(pair for held in aware.values() for pair in pairs(held))
+    assert given_away == sorted(pair for held in plain.values() for pair in pairs(held))
+    assert moved(before, aware) <= moved(before, plain)
+    if len({each.topics for each in subscribers}) == 1:
+        assert sizes(aware) == sizes(plain)
+        # Nobody could have taken another one's in place of its own, and would have it near.
+        given_far = far(aware, subscribers, racks)
+        for (one, (topic, _)), (_, (other, each)) in product(given_far, repeat=2):
+            assert topic != other or one.rack not in racks[other][each]
+
+
 def test_uniform_spreads_each_topic_over_the_members():
     assignment = uniform(group("ab", ONE, TWO), {ONE: 3, TWO: 3})
     assert assignment == {

@@ -199,6 +199,15 @@ def test_each_change_raises_the_epoch_once_and_nothing_else_does(table):
     assert epochs == list(range(epochs[0], epochs[0] + 4))
 
 
+def test_members_that_tell_their_racks_read_what_is_there(table):
+    table.set_racks({1: "x", 2: "y"})
+    table.set_replicas("t", (1,), (1,), (2,), (2,))
+    a = table.client("a", "t", rack="y")
+    b = table.client("b", "t", rack="x")
+    table.settle(a, b)
+    assert (a.holds, b.holds) == ({"t": [2, 3]}, {"t": [0, 1]})
+
+
 def test_a_deleted_topic_is_taken_from_members(table):
     table.set_topic("u", 1)
     a = table.client("a", "t", "u")

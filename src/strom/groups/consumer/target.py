@@ -1,14 +1,15 @@
 """The next target assignment of a group: what each member shall have, and the records of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from strom.groups.consumer.assignors import ASSIGNORS
-from strom.groups.consumer.assignors.subscriber import Partitions, Subscriber
+from strom.groups.consumer.assignors.subscriber import NO_RACKS, Partitions, Racks, Subscriber
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member
 from strom.groups.consumer.rows import target_epoch_row, target_row
+from strom.groups.consumer.topics import racks_of
 from strom.metadata.image import Image
 from strom.replicated.machine import KeyValue
 
@@ -31,7 +32,8 @@ def next_target(
     """Assign for the group's epoch; give the targets that change, and that all are of it now."""
     subscribers, topics = _subscribers(group, image)
     counts = {topic: len(image.topics_by_id[topic].partitions) for topic in topics}
-    assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts)
+    racks = _racks(subscribers, topics, image)
+    assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts, racks)
     for member_id in sorted(_changed(group, assigned)):
         yield target_row(group.id, member_id, assigned[member_id])
     yield target_epoch_row(group.id, group.epoch, now_ms)
@@ -58,8 +60,21 @@ def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], 
         if topics is None:
             topics = by_wish[wish] = topic_ids(group, member, image)
         owned = target_of(group, member.id)
-        subscribers.append(Subscriber(member.id, member.instance_id, topics, owned))
+        subscribers.append(Subscriber(member.id, member.instance_id, topics, owned, member.rack))
     return subscribers, {topic for topics in by_wish.values() for topic in topics}
+
+
+def _racks(subscribers: Iterable[Subscriber], topics: Iterable[UUID], image: Image) -> Racks:
+    """Return where partitions are; nothing if no member tells where it is itself."""
+    for each in subscribers:
+        if each.rack is not None:
+            break
+    else:
+        return NO_RACKS
+    known = {id_: each.rack for id_, each in image.brokers.items() if each.rack is not None}
+    if not known:
+        return NO_RACKS
+    return {topic: racks_of(image.topics_by_id[topic], known) for topic in topics}
 
 
 def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[UUID]:

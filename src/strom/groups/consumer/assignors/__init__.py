@@ -1,8 +1,8 @@
 """The assignors of the broker: who of a group's members shall read which partitions.
 
-Neither looks at racks: those of Kafka 4.3 do not either, and reading from a near replica does not
-depend on who reads. That a partition is in other racks now has a group assigned anew all the same,
-as in Kafka (KIP-1101).
+Where members tell their racks, `uniform` prefers partitions that are in them; `range` does not, and
+those of Kafka 4.3 look at no racks at all. That a partition is in other racks now has a group
+assigned anew, as in Kafka (KIP-1101).
 """
 
 from collections.abc import Mapping

@@ -4,17 +4,19 @@ Topics of as many partitions are cut in the same places, so members with the sam
 the same partition numbers of all of them: what belongs together by key is read by one member. The
 first members get one partition more where it does not divide evenly. Nothing is sticky but the
 order: members with an instance id come first, by that, so that one which comes back under
-another member id finds its place again.
+another member id finds its place again. Racks do not count. All of that is as in Kafka 4.3.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from uuid import UUID
 
-from strom.groups.consumer.assignors.subscriber import Partitions, Subscriber
+from strom.groups.consumer.assignors.subscriber import NO_RACKS, Partitions, Racks, Subscriber
 
 
-def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dict[str, Partitions]:
+def assign(
+    subscribers: Sequence[Subscriber], counts: Mapping[UUID, int], racks: Racks = NO_RACKS
+) -> dict[str, Partitions]:
     """Cut every topic into ranges."""
     in_order = sorted(subscribers, key=place)
     assignment: dict[str, dict[UUID, frozenset[int]]] = {each.member_id: {} for each in in_order}

@@ -1,11 +1,16 @@
 """What an assignor is told, and what it answers."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 #: Partitions by topic; a topic without partitions is not in it.
 Partitions = Mapping[UUID, frozenset[int]]
+#: Of each topic, in the order of its partitions: the racks that have a replica.
+Racks = Mapping[UUID, Sequence[Collection[str]]]
+
+#: Nobody tells where it is, so that nothing is near.
+NO_RACKS: Final[Racks] = {}
 
 
 class Subscriber(NamedTuple):
@@ -17,6 +22,8 @@ class Subscriber(NamedTuple):
     topics: frozenset[UUID]
     #: What the assignment before gave it.
     owned: Partitions
+    #: Where it is, if it tells.
+    rack: str | None = None
 
 
 class Assignor(Protocol):
@@ -26,6 +33,8 @@ class Assignor(Protocol):
     """
 
     def __call__(
-        self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]
+        self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int], racks: Racks = NO_RACKS
     ) -> dict[str, Partitions]:
-        """Return what each member shall have, given how many partitions each topic has."""
+        """Return what each member shall have, given how many partitions each topic has, and where
+        they are if there is a member that tells its rack.
+        """

@@ -1,8 +1,10 @@
 """The `uniform` assignor: as even as the subscriptions allow, and then with as few moves as can be.
 
 1. Everybody keeps what it had, as far as it still subscribes to it and the partition exists.
-2. If all subscribe to the same, those that have more than their share give the rest up.
-3. What nobody has goes to the subscriber with the least, topic by topic.
+2. If all subscribe to the same, those that have more than their share give the rest up: rather
+   what is in no rack of theirs, where members tell theirs.
+3. What nobody has goes to the subscriber with the least, topic by topic. How many each gets is so
+   decided; which of them, by racks (`nearness`).
 4. If subscriptions differ, that need not be even yet: the member with the least looks for one that
    has at least two more, directly or over others: A gives to B what B reads too, and B gives to C.
    The shortest such chain moves one partition along each of its links. When nobody finds a chain,
@@ -13,16 +15,19 @@ from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heapreplace
 from uuid import UUID
 
-from strom.groups.consumer.assignors.subscriber import Partitions, Subscriber
+from strom.groups.consumer.assignors.nearness import nearest
+from strom.groups.consumer.assignors.subscriber import NO_RACKS, Partitions, Racks, Subscriber
 
 #: The place of a topic that nobody wants any more.
 NOWHERE = -1
 NONE: frozenset[int] = frozenset()
 
 
-def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dict[str, Partitions]:
-    """Spread the partitions evenly, moving as few as possible."""
-    shares = Shares(sorted(subscribers, key=lambda each: each.member_id), counts)
+def assign(
+    subscribers: Sequence[Subscriber], counts: Mapping[UUID, int], racks: Racks = NO_RACKS
+) -> dict[str, Partitions]:
+    """Spread the partitions evenly, moving as few as possible, then as near as can be."""
+    shares = Shares(sorted(subscribers, key=lambda each: each.member_id), counts, racks)
     shares.keep()
     alike = len({each.topics for each in subscribers}) == 1
     if alike:
@@ -36,8 +41,11 @@ def assign(subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> dic
 class Shares:
     """An assignment in the making; members and topics are known by their places in the lists."""
 
-    def __init__(self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int]) -> None:
+    def __init__(
+        self, subscribers: Sequence[Subscriber], counts: Mapping[UUID, int], racks: Racks
+    ) -> None:
         self._subscribers = subscribers
+        self._racks = racks
         subscribed = frozenset().union(*{each.topics for each in subscribers})
         self._topics = sorted(subscribed, key=lambda topic: topic.int)
         self._places = {topic: place for place, topic in enumerate(self._topics)}
@@ -92,16 +100,24 @@ class Shares:
         """Return what a member has beyond its share, by topic."""
         held = self._held[member]
         if len(held) == 1:
-            return {place: sorted(partitions)[quota:] for place, partitions in held.items()}
+            return {place: self._in_order(member, place)[quota:] for place in held}
         ranked = [
             (index, place, partition)
-            for place, partitions in held.items()
-            for index, partition in enumerate(sorted(partitions))
+            for place in held
+            for index, partition in enumerate(self._in_order(member, place))
         ]
         rest: dict[int, list[int]] = {}
         for _, place, partition in sorted(ranked)[quota:]:
             rest.setdefault(place, []).append(partition)
         return rest
+
+    def _in_order(self, member: int, place: int) -> list[int]:
+        """Return what a member has of a topic; first what it should rather keep."""
+        partitions = sorted(self._held[member][place])
+        if self._racks:
+            rack, racks = self._subscribers[member].rack, self._racks[self._topics[place]]
+            partitions.sort(key=lambda each: rack not in racks[each])
+        return partitions
 
     def hand_out(self) -> None:
         """Give what nobody has to the subscriber with the least; the choosiest topics first."""
@@ -121,6 +137,8 @@ class Shares:
                 load, member = waiting[0]
                 got.setdefault(member, []).append(partition)
                 heapreplace(waiting, (load + 1, member))
+            if self._racks:
+                got = nearest(got, self._subscribers, self._racks[self._topics[place]])
             for member, partitions in got.items():
                 self._add(member, place, partitions)
 
