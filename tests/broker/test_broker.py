@@ -82,7 +82,8 @@ def test_a_stop_answers_who_waits_for_data():
 
 
 def wait_for_watcher(local, other):
-    while not do(local, lambda: any(p.watchers for p in local.broker.parts.replicas.partitions())):
+    partitions = local.broker.parts.replicas.partitions
+    while not do(local, lambda: any(each.watchers() for each in partitions())):
         other.ask("metadata", 12, {"topics": []})
 
 
