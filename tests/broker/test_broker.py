@@ -127,3 +127,14 @@ def test_a_port_in_use_is_one_line_and_touches_nothing():
         finally:
             local.remove()
     assert "\n" not in str(raised.value)
+
+
+def test_a_host_that_is_not_found_is_one_line_and_touches_nothing():
+    """No name has an empty part, so no name server has to be asked."""
+    local = LocalBroker({"max.connections.per.ip.overrides": "a..b:5"})
+    try:
+        with pytest.raises(StartupError, match=r"cannot find a\.\.b, which max.connections"):
+            local.start()
+        assert list(local.directory.iterdir()) == []
+    finally:
+        local.remove()

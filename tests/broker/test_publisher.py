@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from uuid import UUID
 
+from strom.broker.admission import OVERRIDES
+from strom.broker.host import Host
 from strom.broker.publisher import RECORDS_AT_ONCE, Publisher, cut
 from strom.broker.quorum import Committed
 from strom.metadata.image import Image
@@ -54,6 +56,8 @@ def publishing(scenario):
             replicas=replicas,
             groups=Coordinators(replicas),
             transactions=Coordinators(replicas),
+            host=Host(),
+            address_limits={},
         )
         publisher = Publisher(quorum, SimpleNamespace(settings=None))
         return await scenario(publisher, quorum, parts)
@@ -164,3 +168,18 @@ def test_the_brokers_own_settings_are_followed_and_others_are_not():
     followed, reconfigured = publishing(scenario)
     assert followed == 3
     assert reconfigured == [1234]
+
+
+def test_hosts_with_limits_of_their_own_are_looked_up_again_when_they_change(caplog):
+    async def scenario(publisher, quorum, parts):
+        seen = []
+        for number, text in enumerate(("127.0.0.1:5", "a..b:6", None), 1):
+            change = Config(
+                resource_type=BROKER_RESOURCE, resource_name="", name=OVERRIDES, value=text
+            )
+            await publisher.publish(parts, [Committed((change,), number, 2)])
+            seen.append(parts.address_limits)
+        return seen
+
+    assert publishing(scenario) == [{"127.0.0.1": 5}, {"127.0.0.1": 5}, {}]
+    assert "stay as they were: cannot find a..b" in caplog.text

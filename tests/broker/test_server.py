@@ -10,6 +10,7 @@ import pytest
 
 from strom.broker.dispatch import Api
 from strom.broker.host import Host
+from strom.broker.admission import address_limits
 from strom.broker.metrics import Metrics
 from strom.broker.network import Address, RealNetwork, Room
 from strom.broker.server import ROOM_BYTES, Server, bind, room
@@ -60,6 +61,7 @@ class Place:
         listening = bind(self.parts.host.network, addresses, self.parts.settings)
         self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task, listening)
         self.port, self.other_port = (listening[name].port for name in names)
+        self.parts.address_limits = address_limits(self.parts.settings, self.parts.host.network)
         self.server.accept()
         self.clients = []
 
@@ -200,7 +202,7 @@ def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
     assert at(scenario) == 0
 
 
-@pytest.mark.parametrize("overrides", ["", "10.1.2.3:5", "127.0.0.1:2,10.1.2.3:9"])
+@pytest.mark.parametrize("overrides", ["", "10.1.2.3:5", "127.0.0.1:2,10.1.2.3:9", "localhost:2"])
 def test_the_surplus_of_one_address_is_closed_at_once(overrides, caplog):
     async def scenario(place):
         clients = [await place.connect() for _ in range(3)]
@@ -211,7 +213,8 @@ def test_the_surplus_of_one_address_is_closed_at_once(overrides, caplog):
         await place.until_inside(2)
         return refused, place.inside
 
-    limits = {"max.connections.per.ip": "7" if "127.0.0.1" in overrides else "2"}
+    is_named = "127.0.0.1" in overrides or "localhost" in overrides
+    limits = {"max.connections.per.ip": "7" if is_named else "2"}
     assert at(scenario, **limits, max_connections_per_ip_overrides=overrides) == (True, 2)
     assert "max.connections.per.ip is reached" in caplog.text
 

@@ -139,9 +139,10 @@ def test_connections_from_one_address_are_limited(strom_brokers):
             assert time.monotonic() < deadline
 
 
-def test_an_address_may_have_a_limit_of_its_own(strom_brokers):
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_an_address_may_have_a_limit_of_its_own(strom_brokers, host):
     """max.connections.per.ip.overrides."""
-    limits = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"}
+    limits = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": f"{host}:1"}
     broker = strom_brokers(limits)
     with Raw(broker.bootstrap) as one, Raw(broker.bootstrap) as two:
         assert is_served(one)

@@ -26,6 +26,7 @@ from typing import Any
 
 from strom.broker import api
 from strom.broker.context import Endpoint, Parts
+from strom.broker.admission import address_limits
 from strom.broker.coordination import Surroundings as Around
 from strom.broker.dispatch import Api, api_of
 from strom.broker.flushing import Flushing
@@ -53,6 +54,7 @@ from strom.metadata.controller import Controller
 from strom.metadata.feature_decisions import supported_features
 from strom.metadata.records import Record
 from strom.metadata.settings.load import Loaded
+from strom.metadata.settings.definition import SettingsError
 from strom.metadata.settings.rules import SettingRules
 from strom.raft.voters import ReplicaKey
 from strom.replicated.runtime import Runtime
@@ -236,10 +238,14 @@ class Broker:
 
     def _bind(self) -> dict[str, Listening]:
         """Bind the listeners; return their sockets by name."""
-        listeners = self._loaded.listeners
+        listeners, network = self._loaded.listeners, self._host.network
         addresses = [Address(each.name, each.host, each.port) for each in listeners.bound]
         try:
-            return bind(self._host.network, addresses, self._loaded.settings)
+            # Said now, while nothing is touched; they count once the metadata is read.
+            address_limits(self._loaded.settings, network)
+            return bind(network, addresses, self._loaded.settings)
+        except SettingsError as error:
+            raise StartupError(str(error)) from error
         except OSError as error:
             where = ", ".join(str(each) for each in listeners.bound)
             hint = "; is another broker running there? choose another port"
@@ -302,6 +308,7 @@ class Broker:
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
         await parts.replicas.load(parts.image, parts.settings)
+        await parts.publisher.find_addresses(parts)
         await parts.groups.follow(parts.image, parts.settings)
         await parts.transactions.follow(parts.image, parts.settings)
         self._start_vital(parts.publisher.run(parts))

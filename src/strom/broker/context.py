@@ -90,6 +90,8 @@ class Parts:
     markers: Markers
     #: Key, lowest and highest version of every API served.
     api_versions: tuple[tuple[int, int, int], ...] = ()
+    #: How many connections single addresses may have; changes with the settings.
+    address_limits: dict[str, int] = field(default_factory=dict)
     #: By listener name: what this broker tells its clients to connect to.
     endpoints: dict[str, Endpoint] = field(default_factory=dict)
     #: By listener name: where this node's controller is reached by those who ask for controllers.

@@ -1,5 +1,6 @@
 """The few things the broker asks of a network, and the network of the operating system.
 
+    Network.resolve(host) ──▶ addresses
     Network.listen(address) ──▶ Listening ──accept()──▶ Newcomer, with a Socket
 
 No socket ever waits: what cannot be done now raises BlockingIOError, and who wants to know when it
@@ -93,6 +94,9 @@ class Network(Protocol):
     def has_descriptors(self) -> bool:
         """Whether its sockets are the system's, so that files can be sent to them."""
 
+    def resolve(self, host: str) -> list[str]:
+        """Return a host's addresses, as newcomers have them; may take as long as a name server."""
+
     def listen(self, address: Address, settings: BrokerSettings) -> Listening:
         """Return a place at the address that others can connect to from now on."""
 
@@ -141,6 +145,11 @@ class RealNetwork:
     __slots__ = ()
 
     has_descriptors = True
+
+    def resolve(self, host: str) -> list[str]:
+        """Return a host's addresses, as newcomers have them; may take as long as a name server."""
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(unmapped(str(address[0])) for *_, address in found))
 
     def listen(self, address: Address, settings: BrokerSettings) -> RealListening:
         """Return a place at the address, on both families if no host is given."""

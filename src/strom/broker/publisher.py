@@ -14,12 +14,14 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from strom.broker.admission import OVERRIDES, address_limits
 from strom.broker.context import Parts
 from strom.broker.quorum import Committed, Quorum
 from strom.metadata.config_decisions import ALL_BROKERS
 from strom.metadata.delta import Delta, Step, advance
 from strom.metadata.image import Image
 from strom.metadata.records import BROKER_RESOURCE
+from strom.metadata.settings.definition import SettingsError
 from strom.metadata.settings.rules import SettingRules
 
 log = logging.getLogger("strom.publisher")
@@ -110,6 +112,25 @@ class Publisher:
         if changed:
             log.info("Settings changed at run time: %s", ", ".join(changed))
             await parts.replicas.reconfigure(delta.after, parts.settings)
+        if OVERRIDES in changed:
+            await self.find_addresses(parts)
+
+    async def find_addresses(self, parts: Parts) -> None:
+        """Have the limits of single addresses follow the settings, unless a host is not found.
+
+        As in Kafka, the log tells of that, and not the answer to who has set it: what is set for
+        all brokers, each of them looks up for itself.
+        """
+        settings, host = parts.settings, parts.host
+        if not settings.text(OVERRIDES):
+            parts.address_limits = {}
+            return
+        try:
+            found = await host.offload(lambda: address_limits(settings, host.network))
+        except SettingsError as error:
+            log.warning("The limits of single addresses stay as they were: %s", error)
+        else:
+            parts.address_limits = found
 
 
 def records_of(committed: Sequence[Committed]) -> list[object]:

@@ -24,7 +24,6 @@ from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
 from strom.broker.network import Address, Listening, Network, Newcomer, Room
-from strom.metadata.settings.listeners import connection_limits
 from strom.metadata.settings.values import BrokerSettings
 
 log = logging.getLogger("strom.network")
@@ -219,8 +218,8 @@ class Server:
         connection.link.resume_reading()
 
     def _per_address_max(self, host: str) -> int:
-        settings = self._parts.settings
-        return connection_limits(settings).get(host, settings.number("max.connections.per.ip"))
+        parts = self._parts
+        return parts.address_limits.get(host, parts.settings.number("max.connections.per.ip"))
 
 
 def room(settings: BrokerSettings) -> Room:

@@ -220,6 +220,10 @@ class FakeNetwork:
         self._places: dict[tuple[str, int], FakeListening] = {}
         self._sockets: list[FakeSocket] = []
 
+    def resolve(self, host: str) -> list[str]:
+        """Return the host: there are no names here."""
+        return [host]
+
     def listen(self, address: Address, _settings: BrokerSettings) -> FakeListening:
         """Return a place at the address that others can connect to from now on."""
         number = next(self._numbers)

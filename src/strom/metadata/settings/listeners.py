@@ -120,8 +120,7 @@ def read_endpoint(setting: str, text: str, protocols: Mapping[str, str]) -> Endp
     """Read one NAME://host:port."""
     name, separator, address = text.partition("://")
     host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
+    host = without_brackets(host)
     well_formed = separator and colon and name.strip() and set(host) <= HOST_CHARACTERS
     if not (well_formed and port.isdecimal() and int(port) <= PORT_MAX):
         raise SettingsError(
@@ -135,6 +134,11 @@ def read_endpoint(setting: str, text: str, protocols: Mapping[str, str]) -> Endp
             f"listener {name}; add {name}:PLAINTEXT to listener.security.protocol.map"
         )
     return Endpoint(name, protocols[name], host, int(port))
+
+
+def without_brackets(host: str) -> str:
+    """Return an IPv6 address without the brackets that it may have in front of a colon."""
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
 
 def require_apart(endpoints: tuple[Endpoint, ...], settings: BrokerSettings) -> None:
@@ -207,7 +211,7 @@ def require_between_brokers(settings: BrokerSettings, advertised: tuple[Endpoint
 
 
 def connection_limits(settings: BrokerSettings) -> dict[str, int]:
-    """Read the limits of single addresses from max.connections.per.ip.overrides."""
+    """Read the limits of single hosts from max.connections.per.ip.overrides."""
     limits = {}
     text = settings.text("max.connections.per.ip.overrides") or ""
     for item in filter(None, (each.strip() for each in text.split(","))):
@@ -217,5 +221,5 @@ def connection_limits(settings: BrokerSettings) -> dict[str, int]:
                 f"cannot read {item!r} in max.connections.per.ip.overrides: "
                 "write host:count, separated by commas"
             )
-        limits[host.strip()] = int(count)
+        limits[without_brackets(host.strip())] = int(count)
     return limits

@@ -114,7 +114,7 @@ SETTINGS: Final = (
         "How many connections one address may hold at once."
     ),
     Setting("max.connections.per.ip.overrides", STRING, "", None, MEDIUM, CLUSTER_WIDE, USED).says(
-        "Other limits for some addresses, as host:count, separated by commas."
+        "Other limits for some hosts, names or addresses, as host:count, separated by commas."
     ),
     Setting(
         "max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, AT_ONCE
