@@ -2,23 +2,29 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import resource
 import socket
 from types import SimpleNamespace
 
 import pytest
 
+from strom.broker.admission import address_limits
 from strom.broker.dispatch import Api
 from strom.broker.host import Host
-from strom.broker.admission import address_limits
 from strom.broker.metrics import Metrics
 from strom.broker.network import Address, RealNetwork, Room
 from strom.broker.server import ROOM_BYTES, Server, bind, room
 from strom.metadata.settings.values import BrokerSettings
+from strom.testing.network import FIRST_NUMBER, FakeNetwork
 from strom.wire.primitives import INT16, INT32
 
 ANSWER_BYTES = 32 << 20
 PATIENCE_SECONDS = 60
+REAL = RealNetwork()
+#: An address that no machine has (RFC 5737).
+ELSEWHERE = "192.0.2.1"
 
 
 class Codec:
@@ -48,20 +54,20 @@ def request(body):
 class Place:
     """A server on a free port, with a clock that is set by hand."""
 
-    def __init__(self, tasks, settings, host):
+    def __init__(self, tasks, settings, host, network):
         self.now_ms = 0
         self.parts = SimpleNamespace(
             settings=BrokerSettings(settings),
-            host=Host(now_ms=lambda: self.now_ms),
+            host=Host(now_ms=lambda: self.now_ms, network=network),
             metrics=Metrics(),
         )
+        self.parts.address_limits = address_limits(self.parts.settings, self.parts.host.network)
         api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
         names = ("PLAINTEXT", "OTHER")
         addresses = [Address(name, host, 0) for name in names]
         listening = bind(self.parts.host.network, addresses, self.parts.settings)
         self.server = Server(self.parts, {0: api, 18: api}, tasks.create_task, listening)
-        self.port, self.other_port = (listening[name].port for name in names)
-        self.parts.address_limits = address_limits(self.parts.settings, self.parts.host.network)
+        self.port, self.other_port = (listening[name][0].port for name in names)
         self.server.accept()
         self.clients = []
 
@@ -116,13 +122,13 @@ async def is_closed(client):
         return True
 
 
-def at(scenario, host="127.0.0.1", **settings):
+def at(scenario, host="127.0.0.1", network=REAL, **settings):
     """Run the scenario at a server with these settings."""
     named = {key.replace("_", "."): value for key, value in settings.items()}
 
     async def run():
         async with asyncio.TaskGroup() as tasks:
-            place = Place(tasks, named, host)
+            place = Place(tasks, named, host, network)
             with contextlib.ExitStack() as stack:
                 stack.callback(lambda: [each.close() for each in place.clients])
                 stack.callback(place.server.close)
@@ -245,6 +251,55 @@ def test_every_address_means_both_families(host):
     assert at(scenario, host) == [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
 
 
+class Named(RealNetwork):
+    """The system's network, where every host is a name for these addresses."""
+
+    __slots__ = ("addresses",)
+
+    def __init__(self, *addresses):
+        self.addresses = addresses
+
+    def resolve(self, host):
+        return list(self.addresses)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
+def test_a_name_is_listened_at_with_all_of_its_addresses_at_one_port():
+    async def scenario(place):
+        await place.connect("127.0.0.1")
+        await place.connect("::1")
+        await place.until_inside(2)
+        return sorted(each.came_to for each in place.server.connections)
+
+    assert at(scenario, "pc", Named("::1", "127.0.0.1")) == ["127.0.0.1", "::1"]
+
+
+def test_addresses_of_a_name_that_are_not_this_machines_are_left_out():
+    async def scenario(place):
+        await place.connect("127.0.0.1")
+        await place.until_inside(1)
+
+    at(scenario, "pc", Named(ELSEWHERE, "127.0.0.1"))
+    with pytest.raises(OSError, match=os.strerror(errno.EADDRNOTAVAIL)):
+        bind(Named(ELSEWHERE), [Address("PLAINTEXT", "pc", 0)], BrokerSettings())
+
+
+class Twins(FakeNetwork):
+    """A network in memory where every host is a name for two addresses."""
+
+    def resolve(self, host):
+        return ["a", "b"]
+
+
+def test_a_port_that_is_free_at_one_address_only_is_not_picked():
+    network = Twins()
+    network.listen(Address("OTHER", "b", FIRST_NUMBER + 1), BrokerSettings())
+    (places,) = bind(network, [Address("PLAINTEXT", "pc", 0)], BrokerSettings()).values()
+    assert [each.address for each in places] == [("a", places[0].port), ("b", places[0].port)]
+    assert places[0].port > FIRST_NUMBER + 1
+    assert network.listen(Address("OTHER", "a", FIRST_NUMBER + 1), BrokerSettings())
+
+
 def test_all_listeners_are_bound_or_none():
     with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -253,7 +308,8 @@ def test_all_listeners_are_bound_or_none():
         addresses = [Address(str(port), "127.0.0.1", port) for port in ports]
         with pytest.raises(OSError, match="in use"):
             bind(RealNetwork(), addresses, BrokerSettings())
-        bind(RealNetwork(), addresses[:1], BrokerSettings())[str(ports[0])].close()
+        (place,) = bind(RealNetwork(), addresses[:1], BrokerSettings())[str(ports[0])]
+        place.close()
 
 
 # The end.

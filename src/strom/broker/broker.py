@@ -21,12 +21,13 @@ import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from importlib import import_module
+from itertools import chain
 from pkgutil import iter_modules
 from typing import Any
 
 from strom.broker import api
-from strom.broker.context import Endpoint, Parts
 from strom.broker.admission import address_limits
+from strom.broker.context import Endpoint, Parts
 from strom.broker.coordination import Surroundings as Around
 from strom.broker.dispatch import Api, api_of
 from strom.broker.flushing import Flushing
@@ -53,8 +54,8 @@ from strom.metadata.broker_decisions import Heartbeat, Registration
 from strom.metadata.controller import Controller
 from strom.metadata.feature_decisions import supported_features
 from strom.metadata.records import Record
-from strom.metadata.settings.load import Loaded
 from strom.metadata.settings.definition import SettingsError
+from strom.metadata.settings.load import Loaded
 from strom.metadata.settings.rules import SettingRules
 from strom.raft.voters import ReplicaKey
 from strom.replicated.runtime import Runtime
@@ -110,7 +111,7 @@ class Broker:
         """Start, serve until `stop`, stop."""
         with contextlib.ExitStack() as held:
             listening = self._bind()
-            for each in listening.values():
+            for each in chain.from_iterable(listening.values()):
                 held.callback(each.close)
             http_socket = self._bind_http()
             if http_socket is not None:
@@ -130,7 +131,7 @@ class Broker:
 
     async def _run(
         self,
-        listening: dict[str, Listening],
+        listening: dict[str, list[Listening]],
         http_socket: socket.socket | None,
         storage: Storage,
         on_ready: Callable[[], None],
@@ -236,7 +237,7 @@ class Broker:
             retention_ms=settings.number("metadata.max.retention.ms"),
         )
 
-    def _bind(self) -> dict[str, Listening]:
+    def _bind(self) -> dict[str, list[Listening]]:
         """Bind the listeners; return their sockets by name."""
         listeners, network = self._loaded.listeners, self._host.network
         addresses = [Address(each.name, each.host, each.port) for each in listeners.bound]
@@ -254,10 +255,10 @@ class Broker:
                 + (hint if error.errno == errno.EADDRINUSE else "")
             ) from error
 
-    def _advertise(self, parts: Parts, listening: dict[str, Listening]) -> None:
+    def _advertise(self, parts: Parts, listening: dict[str, list[Listening]]) -> None:
         """Say where the broker and its controller are reached, now that their ports are known."""
         listeners = self._loaded.listeners
-        ports = {name: each.port for name, each in listening.items()}
+        ports = {name: places[0].port for name, places in listening.items()}
         for endpoints, advertised in (
             (parts.endpoints, listeners.advertised),
             (parts.controller_endpoints, listeners.advertised_controller),
@@ -307,8 +308,8 @@ class Broker:
         # The image must be complete before logs are opened: what is not in it is put aside.
         parts.publisher.catch_up(parts)
         parts.publisher.apply_settings(parts)
-        await parts.replicas.load(parts.image, parts.settings)
         await parts.publisher.find_addresses(parts)
+        await parts.replicas.load(parts.image, parts.settings)
         await parts.groups.follow(parts.image, parts.settings)
         await parts.transactions.follow(parts.image, parts.settings)
         self._start_vital(parts.publisher.run(parts))

@@ -98,7 +98,7 @@ class Network(Protocol):
         """Return a host's addresses, as newcomers have them; may take as long as a name server."""
 
     def listen(self, address: Address, settings: BrokerSettings) -> Listening:
-        """Return a place at the address that others can connect to from now on."""
+        """Return a place at the address, no name, that others can connect to from now on."""
 
     def when_readable(self, ready: Pollable, call: Callable[[], None] | None) -> None:
         """Call whenever something can be received or accepted; None ends that."""
@@ -156,9 +156,6 @@ class RealNetwork:
         host, port = address.host, address.port
         dual = host in EVERY_ADDRESS and socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
-        if host and ":" not in host:
-            family, _, _, _, resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            host = str(resolved[0])
         listening = socket.socket(family, socket.SOCK_STREAM)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -17,13 +17,14 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from functools import partial
+from itertools import chain
 
 from strom.broker.alertness import Alertness
 from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Connection
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
-from strom.broker.network import Address, Listening, Network, Newcomer, Room
+from strom.broker.network import EVERY_ADDRESS, Address, Listening, Network, Newcomer, Room
 from strom.metadata.settings.values import BrokerSettings
 
 log = logging.getLogger("strom.network")
@@ -36,6 +37,10 @@ ACCEPT_PAUSE_SECONDS = 0.1
 HANG_UP_SECONDS_MAX = 0.5
 #: What the system is asked to hold of a large request or answer, where nobody said how much.
 ROOM_BYTES = 1 << 20
+#: How often a free port is picked that is not free at another address of the same name.
+PORT_ATTEMPTS_MAX = 20
+#: What a name has that only others can listen at: another machine's address, or no IPv6 here.
+NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -81,7 +86,7 @@ class Server:
         parts: Parts,
         apis: dict[int, Api],
         start_task: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
-        listening: dict[str, Listening],
+        listening: dict[str, list[Listening]],
     ) -> None:
         self._parts = parts
         self.start_task = start_task
@@ -113,16 +118,18 @@ class Server:
         """Let clients in where there are not too many, unless it is over."""
         if self._stopped or len(self._accepting) == len(self._listening):
             return
-        for listener, listening in self._listening.items():
+        for listener, places in self._listening.items():
             if listener not in self._accepting and self._has_room(listener):
                 self._accepting.add(listener)
-                take = partial(self._on_newcomers, listener, listening)
-                self._network.when_readable(listening, take)
+                for each in places:
+                    take = partial(self._on_newcomers, listener, each)
+                    self._network.when_readable(each, take)
 
     def _pause_accepting(self, listener: str) -> None:
         if listener in self._accepting:
             self._accepting.remove(listener)
-            self._network.when_readable(self._listening[listener], None)
+            for each in self._listening[listener]:
+                self._network.when_readable(each, None)
 
     def finish(self) -> None:
         """Let nobody in any more, and take no further request of those who are."""
@@ -146,7 +153,7 @@ class Server:
     def close(self) -> None:
         """Close the listeners and every connection."""
         self.finish()
-        for each in self._listening.values():
+        for each in chain.from_iterable(self._listening.values()):
             each.close()
         self._listening = {}
         for connection in list(self.connections):
@@ -234,12 +241,51 @@ def room(settings: BrokerSettings) -> Room:
 
 def bind(
     network: Network, addresses: list[Address], settings: BrokerSettings
-) -> dict[str, Listening]:
+) -> dict[str, list[Listening]]:
     """Take every address, or none; return them by listener. None is accepted from yet."""
     with contextlib.ExitStack() as held:
-        listening: dict[str, Listening] = {}
+        listening: dict[str, list[Listening]] = {}
         for each in addresses:
-            listening[each.listener] = network.listen(each, settings)
-            held.callback(listening[each.listener].close)
+            listening[each.listener] = listen(network, each, settings)
+            for place in listening[each.listener]:
+                held.callback(place.close)
         held.pop_all()
         return listening
+
+
+def listen(network: Network, address: Address, settings: BrokerSettings) -> list[Listening]:
+    """Listen at all addresses of the host, at one port; a free one is tried until all have it."""
+    if address.host in EVERY_ADDRESS:
+        return [network.listen(address, settings)]
+    hosts = network.resolve(address.host)
+    attempts = 1 if address.port else PORT_ATTEMPTS_MAX
+    while True:
+        attempts -= 1
+        try:
+            return listen_at_all(network, hosts, address, settings)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not attempts:
+                raise
+
+
+def listen_at_all(
+    network: Network, hosts: list[str], address: Address, settings: BrokerSettings
+) -> list[Listening]:
+    """Listen at these addresses, or at none; without those that a name has and this machine not."""
+    places: list[Listening] = []
+    missing: OSError | None = None
+    with contextlib.ExitStack() as held:
+        for host in hosts:
+            port = places[0].port if places else address.port
+            try:
+                places.append(network.listen(Address(address.listener, host, port), settings))
+            except OSError as error:
+                if error.errno not in NOT_HERE:
+                    raise
+                missing = error
+            else:
+                held.callback(places[-1].close)
+        if missing is not None and not places:
+            raise missing
+        held.pop_all()
+        return places

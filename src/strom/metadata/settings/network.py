@@ -40,7 +40,8 @@ from strom.metadata.settings.reasons import (
 
 SETTINGS: Final = (
     Setting("listeners", LIST, ("PLAINTEXT://:9092",), FILLED_LIST, HIGH, PER_BROKER, USED).says(
-        "The addresses to listen on, as NAME://host:port; no host means all, port 0 a free one."
+        "The addresses to listen on, as NAME://host:port; no host means all, a host's name all of "
+        "its addresses, port 0 a free one."
     ),
     Setting("advertised.listeners", LIST, None, FILLED_LIST, HIGH, READ_ONLY, USED).says(
         "The addresses that clients are told to use, if they differ from listeners."
