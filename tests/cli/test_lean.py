@@ -12,6 +12,7 @@ DEFAULTS = {
     "dir": "strom-data",
     "memory": False,
     "http_port": None,
+    "http_host": None,
     "override": [],
     "json": False,
 }
@@ -24,6 +25,7 @@ DEFAULTS = {
         ("--port 0", {"port": 0}),
         ("--port=19092 --memory", {"port": 19092, "memory": True}),
         ("--http-port 0", {"http_port": 0}),
+        ("--http-port 0 --http-host ::", {"http_port": 0, "http_host": "::"}),
         ("--port 0 --json", {"port": 0, "json": True}),
         ("-p 1 -d here", {"port": 1, "dir": "here"}),
         ("-o a=b --override=c=d=e", {"override": ["a=b", "c=d=e"]}),

@@ -227,7 +227,7 @@ def test_a_port_of_the_metrics_in_use_is_one_line_and_touches_nothing(process, t
         out, err = broker.communicate(timeout=STOP_SECONDS_MAX)
     assert (broker.returncode, out) == (1, "")
     assert err == (
-        f"strom: cannot serve metrics at port {port}: Address already in use; choose another "
-        "strom.http.port, or -1 for none\n"
+        f"strom: cannot serve metrics at port {port} of 127.0.0.1: Address already in use; choose "
+        "another strom.http.port, or port -1 for none\n"
     )
     assert not data.exists()

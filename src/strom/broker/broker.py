@@ -103,6 +103,17 @@ class Broker:
         """Whether a stop was asked for."""
         return self._stopping.is_set()
 
+    @property
+    def metrics_url(self) -> str | None:
+        """Where /metrics is for who is on this machine, if it is served."""
+        host = "127.0.0.1" if self._http_host in WILDCARDS else self._http_host
+        at = f"{bracketed(host)}:{self.http_port}"
+        return None if self.http_port is None else f"http://{at}/metrics"
+
+    @property
+    def _http_host(self) -> str:
+        return self._loaded.settings.text("strom.http.host") or ""
+
     def stop(self) -> None:
         """Ask for a clean stop; `run` returns when it is done."""
         self._stopping.set()
@@ -142,7 +153,7 @@ class Broker:
         parts.api_versions = tuple(
             (each.key, each.versions[0], each.versions[-1]) for each in apis.values()
         )
-        http = HttpServer(parts.metrics, lambda: self.is_serving)
+        http = HttpServer(parts.metrics, lambda: self.is_serving, self._host.offload)
         housekeeping = Housekeeping(parts, server)
         try:
             if http_socket is not None:
@@ -271,15 +282,17 @@ class Broker:
         self.bootstrap = f"{bracketed(reachable)}:{ports[first.name]}"
 
     def _bind_http(self) -> socket.socket | None:
-        port = self._loaded.settings.number("strom.http.port")
+        host, port = self._http_host, self._loaded.settings.number("strom.http.port")
         try:
-            return bind_http("127.0.0.1", port) if port >= 0 else None
+            return bind_http(host, port) if port >= 0 else None
         except OSError as error:
-            # Its own text has the address once more.
-            reason = os.strerror(error.errno or 0)
+            is_unknown = isinstance(error, socket.gaierror)
+            # Of an address, its own text has that once more.
+            reason = error.strerror if is_unknown else os.strerror(error.errno or 0)
+            wrong = "host" if is_unknown or error.errno == errno.EADDRNOTAVAIL else "port"
             raise StartupError(
-                f"cannot serve metrics at port {port}: {reason}; choose another strom.http.port, "
-                "or -1 for none"
+                f"cannot serve metrics at port {port} of {host}: {reason}; choose another "
+                f"strom.http.{wrong}, or port -1 for none"
             ) from error
 
     async def _join(self, parts: Parts, storage: Storage) -> None:

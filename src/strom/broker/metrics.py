@@ -6,6 +6,7 @@ the Prometheus library loaded. Each broker has its own: several may live in one 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -82,11 +83,18 @@ class Metrics:
         self._by_topic[name] = read
 
     def add_source(self, collect: Callable[[], Iterator["Metric"]]) -> None:
-        """Show metrics that somebody else has in the library's form."""
+        """Show metrics that somebody else has: called on the loop, gone through in any thread."""
         self._sources.append(collect)
 
     def collect(self) -> Iterator["Metric"]:
-        """Yield everything, in the form that the Prometheus library writes."""
+        """Return everything as it is now, in the form that the Prometheus library writes.
+
+        What somebody else has may take that form only when it is gone through, in any thread.
+        """
+        return chain(list(self._counted()), *[collect() for collect in self._sources])
+
+    def _counted(self) -> Iterator["Metric"]:
+        """Yield what is counted here, and what is asked for."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for name, help_text, value in self._counters():
@@ -111,8 +119,6 @@ class Metrics:
             seconds.add_metric(label, count.total_ns / 1e9)
         yield requests
         yield seconds
-        for collect in self._sources:
-            yield from collect()
 
     def _counters(self) -> Iterable[tuple[str, str, float]]:
         topic = "kafka_server_brokertopicmetrics_"

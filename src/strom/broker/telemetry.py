@@ -41,6 +41,8 @@ RESERVED_IDS = frozenset({UUID(int=0), UUID(int=1)})
 NOBODY = re.compile(r"(?!)")
 
 Attributes = tuple[tuple[str, str], ...]
+#: What one client has pushed: name and attributes, and the number.
+Series = tuple[tuple[tuple[str, Attributes], float], ...]
 
 
 class Sample(NamedTuple):
@@ -211,27 +213,16 @@ class Telemetry:
             self._series -= len(gone.series)
 
     def collect(self) -> "Iterator[Metric]":
-        """Yield the clients' metrics in the form that the Prometheus library writes."""
-        from prometheus_client.core import GaugeMetricFamily, Metric
+        """Return the clients' metrics of now, in the form that the Prometheus library writes.
 
-        yield GaugeMetricFamily(
-            "kafka_server_clientmetrics_instances",
-            "Clients whose metrics are known.",
-            value=len(self._instances),
-        )
-        families: dict[str, Metric] = {}
-        for instance in self._instances.values():
-            client = instance.client
-            own = {"client_instance_id": client.client_instance_id, "client_id": client.client_id}
-            for (name, attributes), value in instance.series.items():
-                exposed = exposed_name(name)
-                family = families.get(exposed)
-                if family is None:
-                    family = Metric(exposed, f"{name}, pushed by clients.", "gauge")
-                    families[exposed] = family
-                labels = {exposed_name(key): text for key, text in attributes}
-                family.add_sample(exposed, labels | own, value)
-        yield from families.values()
+        They are many: they take that form when they are gone through, which may be in a thread.
+        """
+        pushed = [
+            (each.client, tuple(each.series.items()))
+            for each in self._instances.values()
+            if each.series
+        ]
+        return exposed_metrics(len(self._instances), pushed)
 
 
 def require(condition: bool, code: ErrorCode) -> None:
@@ -274,6 +265,27 @@ def wanted_of(instance_id: UUID, client: Client, subscriptions: Iterable[Subscri
     interval_ms = min((each.interval_ms for each in meant), default=INTERVAL_DEFAULT_MS)
     terms = crc32c(f"{metrics}{interval_ms}".encode()) ^ crc32c(instance_id.bytes)
     return Wanted(terms - (1 << 32) if terms >> 31 else terms, metrics, interval_ms)
+
+
+def exposed_metrics(count: int, pushed: Iterable[tuple[Client, Series]]) -> "Iterator[Metric]":
+    """Yield how many clients there are, and what they have pushed."""
+    from prometheus_client.core import GaugeMetricFamily, Metric
+
+    yield GaugeMetricFamily(
+        "kafka_server_clientmetrics_instances", "Clients whose metrics are known.", value=count
+    )
+    families: dict[str, Metric] = {}
+    for client, series in pushed:
+        own = {"client_instance_id": client.client_instance_id, "client_id": client.client_id}
+        for (name, attributes), value in series:
+            exposed = exposed_name(name)
+            family = families.get(exposed)
+            if family is None:
+                family = Metric(exposed, f"{name}, pushed by clients.", "gauge")
+                families[exposed] = family
+            labels = {exposed_name(key): text for key, text in attributes}
+            family.add_sample(exposed, labels | own, value)
+    yield from families.values()
 
 
 def exposed_name(name: str) -> str:

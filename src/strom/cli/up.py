@@ -32,6 +32,13 @@ OPTIONS = (
         "Port for /metrics and /healthz; 0 picks a free one. Default: none.",
     ),
     Option(
+        "http_host",
+        ("--http-host",),
+        str,
+        None,
+        "Address of that port; 0.0.0.0 lets other machines ask. Default: 127.0.0.1.",
+    ),
+    Option(
         "override",
         ("--override", "-o"),
         list,
@@ -55,6 +62,8 @@ def up(values: Values) -> int:
         }
         if values["http_port"] is not None:
             static["strom.http.port"] = str(values["http_port"])
+        if values["http_host"] is not None:
+            static["strom.http.host"] = str(values["http_host"])
         return run({**static, **overridden}, on_ready=announcer(values))
 
 
@@ -86,20 +95,15 @@ def announce_as_json(broker: "Broker") -> None:
     """Say in one line that clients may come, and where the metrics are, if anywhere."""
     from json import dumps
 
-    print(dumps({"ready": broker.bootstrap, "metrics": metrics_url(broker)}), flush=True)
-
-
-def metrics_url(broker: "Broker") -> str | None:
-    """Return where the metrics are, None if the broker has no port for them."""
-    return None if broker.http_port is None else f"http://127.0.0.1:{broker.http_port}/metrics"
+    print(dumps({"ready": broker.bootstrap, "metrics": broker.metrics_url}), flush=True)
 
 
 def announce(broker: "Broker") -> None:
     """Say that clients may come."""
     bootstrap = broker.bootstrap
     print(f"ready {bootstrap}", flush=True)
-    if url := metrics_url(broker):
-        print(f"metrics {url}", flush=True)
+    if broker.metrics_url:
+        print(f"metrics {broker.metrics_url}", flush=True)
     if sys.stdout.isatty():
         at = "" if bootstrap == "127.0.0.1:9092" else f" -b {bootstrap}"
         print(f'try: echo "Countdown gestartet" | strom produce{at} flugdaten')
@@ -130,6 +134,7 @@ COMMAND = Command(
         "strom up",
         "strom up --port 0 --memory",
         "strom up --http-port 9644",
+        "strom up --http-port 9644 --http-host 0.0.0.0",
         "strom up --port 0 --json",
         "strom up --dir /var/lib/strom --override log.retention.hours=24",
     ),

@@ -47,8 +47,8 @@ class LocalBroker:
     def metrics_url(self) -> str:
         """Where /metrics is, for a broker with `strom.http.port` set (0 picks a free one)."""
         assert self.broker is not None
-        assert self.broker.http_port is not None
-        return f"http://127.0.0.1:{self.broker.http_port}/metrics"
+        assert self.broker.metrics_url is not None
+        return self.broker.metrics_url
 
     @property
     def bootstrap(self) -> str:

@@ -23,6 +23,9 @@ SETTINGS: Final = (
     Setting("strom.http.port", INT, -1, Range(-1, 65_535), MEDIUM, READ_ONLY, USED).says(
         "The port of /metrics and /healthz; 0 picks a free one, -1 serves neither. Strom's own."
     ),
+    Setting("strom.http.host", STRING, "127.0.0.1", None, MEDIUM, READ_ONLY, USED).says(
+        "The address of that port; empty, or 0.0.0.0, lets other machines ask. Strom's own."
+    ),
     Setting(
         "metric.reporters",
         LIST,
