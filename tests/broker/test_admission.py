@@ -1,10 +1,10 @@
-"""The limits of single addresses, whatever their hosts are called."""
+"""The limits of single addresses, whatever their hosts are called; and how fast places come."""
 
 import socket
 
 import pytest
 
-from strom.broker.admission import address_limits
+from strom.broker.admission import WAIT_MS_MAX, Bucket, Pace, address_limits
 from strom.broker.network import RealNetwork
 from strom.metadata.settings.definition import SettingsError
 from strom.metadata.settings.values import BrokerSettings
@@ -49,3 +49,71 @@ def test_a_host_that_is_not_found_is_refused_in_one_line(host, network):
         address_limits(BrokerSettings({OVERRIDES: f"{host}:5"}), network)
     assert str(refused.value).startswith(f"cannot find {host}, which {OVERRIDES} names: ")
     assert "\n" not in str(refused.value)
+
+
+# How many a second.
+
+NOW = 1_700_000_000_000
+
+
+def taken(bucket, rate, now_ms):
+    """How many places can be taken at once."""
+    count = 0
+    while bucket.wait_ms(rate, now_ms) == 0:
+        bucket.take()
+        count += 1
+    return count
+
+
+def test_a_bucket_has_as_many_places_as_a_second_brings():
+    bucket = Bucket()
+    assert taken(bucket, 10, NOW) == 10
+    assert bucket.wait_ms(10, NOW) == 100
+
+
+def test_places_come_back_at_the_rate_and_no_more_than_there_were():
+    bucket = Bucket()
+    taken(bucket, 10, NOW)
+    assert taken(bucket, 10, NOW + 99) == 0
+    assert taken(bucket, 10, NOW + 100) == 1
+    assert taken(bucket, 10, NOW + 350) == 2
+    assert bucket.wait_ms(10, NOW + 350) == 50
+    assert taken(bucket, 10, NOW + 60_000) == 10
+
+
+def test_over_time_nobody_gets_more_than_the_rate():
+    bucket = Bucket()
+    assert sum(taken(bucket, 7, NOW + now_ms) for now_ms in range(0, 10_000, 3)) in (76, 77)
+
+
+def test_without_a_rate_there_are_no_places():
+    assert Bucket().wait_ms(0, NOW) == WAIT_MS_MAX
+
+
+def test_a_rate_that_is_raised_counts_at_once():
+    bucket = Bucket()
+    taken(bucket, 1, NOW)
+    assert taken(bucket, 3, NOW) == 2
+
+
+def test_a_clock_that_is_set_back_brings_nothing_and_stops_nothing():
+    bucket = Bucket()
+    taken(bucket, 10, NOW)
+    assert bucket.wait_ms(10, NOW - 3_600_000) == 100
+    assert taken(bucket, 10, NOW - 3_600_000 + 100) == 1
+
+
+def test_a_listener_waits_for_its_own_rate_and_for_that_of_the_broker():
+    settings = BrokerSettings(
+        {
+            "max.connection.creation.rate": "4",
+            "listener.name.plaintext.max.connection.creation.rate": "2",
+        }
+    )
+    pace = Pace(["PLAINTEXT", "OTHER"])
+    waits = []
+    for listener in ("PLAINTEXT",) * 3 + ("OTHER",) * 3:
+        waits.append(pace.wait_ms(listener, settings, NOW))
+        if not waits[-1]:
+            pace.take(listener)
+    assert waits == [0, 0, 500, 0, 0, 250]

@@ -188,6 +188,37 @@ def test_a_listener_may_have_a_limit_of_its_own():
     assert told.endswith(b"echo")
 
 
+def test_who_comes_too_soon_waits_to_be_let_in():
+    async def scenario(place):
+        clients = [await place.connect() for _ in range(3)]
+        await place.until_inside(2)
+        await ask(clients[2])
+        before = place.inside
+        place.now_ms += 500
+        return before, await answer(clients[2])
+
+    before, told = at(scenario, max_connection_creation_rate="2")
+    assert before == 2
+    assert told.endswith(b"echo")
+
+
+def test_who_comes_too_soon_to_a_listener_holds_up_no_other():
+    async def scenario(place):
+        for _ in range(2):
+            await place.connect()
+        for _ in range(2):
+            await place.connect(port=place.other_port)
+        await place.until_inside(3)
+        await rounds()
+        before = place.inside
+        place.now_ms += 1000
+        await place.until_inside(4)
+        return before
+
+    rate = {"listener.name.plaintext.max.connection.creation.rate": "1"}
+    assert at(scenario, **rate) == 3
+
+
 def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
     async def scenario(place):
         before = resource.getrlimit(resource.RLIMIT_NOFILE)

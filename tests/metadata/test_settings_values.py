@@ -176,7 +176,7 @@ def test_a_listener_may_have_a_limit_of_its_own():
     "key",
     [
         "listener.name.plaintext.ssl.keystore.location",
-        "listener.name.plaintext.max.connection.creation.rate",
+        "listener.name.plaintext.max.connections.per.ip",
         "listener.name.nobody.max.connections",
     ],
 )

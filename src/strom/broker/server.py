@@ -3,6 +3,7 @@
 - `max.connections` stops accepting until somebody leaves, and so does that of one listener, for
   who comes to it; `max.connections.per.ip` (and its overrides) closes the surplus connection at
   once, as Kafka does.
+- `max.connection.creation.rate`, of the broker and of a listener, has newcomers wait (`admission`).
 - `connections.max.idle.ms` closes who neither waits for an answer nor has sent or taken any
   bytes; less than 0 closes nobody.
 - `queued.max.request.bytes` bounds the memory of requests that are being received; those who
@@ -19,6 +20,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import chain
 
+from strom.broker.admission import Pace
 from strom.broker.alertness import Alertness
 from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Connection
 from strom.broker.context import Parts
@@ -32,7 +34,7 @@ log = logging.getLogger("strom.network")
 #: How many connections are accepted before other work gets its turn.
 ACCEPTS_AT_ONCE = 64
 #: Out of file descriptors: how long to leave the queue of newcomers alone.
-ACCEPT_PAUSE_SECONDS = 0.1
+ACCEPT_PAUSE_MS = 100
 #: How long a stop waits for clients to read their answers and to close.
 HANG_UP_SECONDS_MAX = 0.5
 #: What the system is asked to hold of a large request or answer, where nobody said how much.
@@ -98,6 +100,9 @@ class Server:
         self._listening = listening
         #: The listeners that newcomers are taken from.
         self._accepting: set[str] = set()
+        #: The listeners whose newcomers have to wait for a while.
+        self._delayed: set[str] = set()
+        self._pace = Pace(listening)
         self._stopped = False
         #: How large a frame may be.
         self.request_bytes_max = parts.settings.number("socket.request.max.bytes")
@@ -119,7 +124,8 @@ class Server:
         if self._stopped or len(self._accepting) == len(self._listening):
             return
         for listener, places in self._listening.items():
-            if listener not in self._accepting and self._has_room(listener):
+            is_closed = listener not in self._accepting and listener not in self._delayed
+            if is_closed and self._has_room(listener):
                 self._accepting.add(listener)
                 for each in places:
                     take = partial(self._on_newcomers, listener, each)
@@ -130,6 +136,16 @@ class Server:
             self._accepting.remove(listener)
             for each in self._listening[listener]:
                 self._network.when_readable(each, None)
+
+    def _delay(self, listener: str, wait_ms: float) -> None:
+        """Leave the queue of newcomers alone for a while."""
+        self._pause_accepting(listener)
+        self._delayed.add(listener)
+        self._loop.call_later(wait_ms / 1000, self._end_delay, listener)
+
+    def _end_delay(self, listener: str) -> None:
+        self._delayed.discard(listener)
+        self.accept()
 
     def finish(self) -> None:
         """Let nobody in any more, and take no further request of those who are."""
@@ -195,6 +211,10 @@ class Server:
             if not self._has_room(listener):
                 self._pause_accepting(listener)
                 return
+            wait_ms = self._pace.wait_ms(listener, self._parts.settings, self.now_ms())
+            if wait_ms:
+                self._delay(listener, wait_ms)
+                return
             try:
                 newcomer = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -203,9 +223,9 @@ class Server:
                 if error.errno not in OUT_OF_DESCRIPTORS:
                     raise
                 log.warning("Cannot accept a connection: %s", error)
-                self._pause_accepting(listener)
-                self._loop.call_later(ACCEPT_PAUSE_SECONDS, self.accept)
+                self._delay(listener, ACCEPT_PAUSE_MS)
                 return
+            self._pace.take(listener)
             self._welcome(newcomer, listener)
 
     def _welcome(self, newcomer: Newcomer, listener: str) -> None:

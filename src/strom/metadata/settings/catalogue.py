@@ -98,7 +98,7 @@ INTERNAL: Final = frozenset(
 
 #: Broker settings that may change at run time, for one broker or for all.
 #: What has an effect for one listener alone, with its prefix.
-FOR_A_LISTENER: Final = ("max.connections",)
+FOR_A_LISTENER: Final = ("max.connections", "max.connection.creation.rate")
 DYNAMIC: Final = frozenset(name for name, each in BROKER.items() if each.mode != READ_ONLY)
 
 MINUTE_MS: Final = 60 * 1000

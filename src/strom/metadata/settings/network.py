@@ -28,7 +28,6 @@ from strom.metadata.settings.definition import (
     Setting,
 )
 from strom.metadata.settings.reasons import (
-    AT_ONCE,
     EARLY,
     FINAL_ONLY,
     NO_PURGATORY,
@@ -118,8 +117,8 @@ SETTINGS: Final = (
         "Other limits for some hosts, names or addresses, as host:count, separated by commas."
     ),
     Setting(
-        "max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, AT_ONCE
-    ).says("How many connections a second are accepted."),
+        "max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, MEDIUM, CLUSTER_WIDE, USED
+    ).says("How many connections a second are accepted; who comes too soon waits."),
     Setting("connections.max.idle.ms", LONG, 600_000, None, MEDIUM, READ_ONLY, USED).says(
         "How long a connection may be silent before it is closed."
     ),

@@ -21,7 +21,6 @@ NO_QUEUE: Final = "the controller decides at once and has no queue of events to 
 NO_NOOP: Final = "an idle controller writes nothing"
 INNER: Final = "it exists for the tests of Apache Kafka"
 FINAL_ONLY: Final = "only versions of requests that are final are served"
-AT_ONCE: Final = "connections are accepted as fast as they come, up to max.connections"
 ONE_AT_A_TIME: Final = "logs are opened one after the other, beside the loop"
 STARTUP: Final = "a start either succeeds or ends with an error; nothing waits"
 ONE_WRITE: Final = "a coordinator writes what it decides at once, and keeps no buffer for it"
