@@ -162,6 +162,14 @@ def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
     assert len(headers(got["records"])) == 2
 
 
+def test_nobody_waits_for_more_than_an_answer_may_hold(node, name):
+    topic_id = node.topic(name)
+    fill(node, name, 2)
+    limits = {"max_wait": FOR_EVER_MS, "min_bytes": MANY, "max_bytes": 1000}
+    (got,) = partitions(node.ask([(topic_id, 0, 0)], **limits))
+    assert len(headers(got["records"])) == 1
+
+
 def poll(raw, topic_id, min_bytes=1):
     """Ask for what comes; the answer is not waited for."""
     asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": MANY}

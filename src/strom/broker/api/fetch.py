@@ -1,7 +1,8 @@
 """Fetch (key 1): hand out record batches as they lie in their files.
 
 Behaviour:
-- The answer waits until `min_bytes` can be read, an error is found, or `max_wait_ms` is over.
+- The answer waits until `min_bytes` can be read, an error is found, or `max_wait_ms` is over; it
+  never waits for more than it may hold.
 - Partitions are read in the order of the request, or of the session's turns, until `max_bytes`
   is used up. The first batch of the first partition that has one is returned whole, however
   large (KIP-74), so that no reader is ever stuck.
@@ -125,6 +126,9 @@ class Harvest:
 def handle(request: FetchRequest, context: Context) -> Reply:
     """Read what is there; answer at once if that is enough, else when it is."""
     parts = context.parts
+    bytes_max = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
+    if request.bytes_min > bytes_max:
+        request = request._replace(bytes_min=bytes_max)
     by_id = context.header.version >= TOPIC_IDS_FROM
     try:
         resolved = parts.fetch_sessions.resolve(request, by_id=by_id, now_ms=parts.host.now_ms())
