@@ -1,7 +1,7 @@
 """A broker as a process: its event loop, its signals, its log, its exit code.
 
 What belongs to a process and to no library is done here and nowhere else: the loop's kind,
-signal handlers, the root logger, the garbage collector.
+signal handlers, the root logger, the garbage collector, how many files may be open.
 
     first SIGTERM or SIGINT    a clean stop; exit code 0
     second                     at once, with nothing flushed; exit code 130
@@ -10,9 +10,11 @@ signal handlers, the root logger, the garbage collector.
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -30,6 +32,8 @@ EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 #: Requests make little garbage that refers to itself; the default of 700 is for programs that do.
 GARBAGE_THRESHOLD = 20_000
+#: So many may be open where there is said to be no limit and no limit is refused (macOS).
+UNLIMITED_FILES = 10_240
 
 LINE = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
@@ -42,6 +46,7 @@ def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int
         sys.stderr.write(f"strom: {error}\n")
         return EXIT_FAILED
     log_to_standard_error()
+    allow_open_files()
     for note in loaded.notes:
         log.warning("%s", note)
     try:
@@ -85,6 +90,19 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+def allow_open_files() -> None:
+    """Have as many files open as the system grants at most, as Java does: each client is one.
+
+    What a process begins with is usually 1,024, for the sake of programs that use `select`.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    granted = [hard, UNLIMITED_FILES] if soft < UNLIMITED_FILES else [hard]
+    for each in granted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (each, hard))
+            return
 
 
 def log_to_standard_error() -> None:
