@@ -5,7 +5,8 @@ import dataclasses
 
 import pytest
 
-from strom.log.cold import ColdError, nothing_to_take, warmed
+from strom.log.batches import DamagedSegmentError
+from strom.log.cold import ColdError, nothing_to_take, patiently, warmed
 from strom.log.times import FirstAt, Latest
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import NOW, PATH, SMALL, append, first_at, new_disk, open_log, read, reopen
@@ -146,3 +147,99 @@ def test_a_disk_that_fails_is_told_to_who_looks_something_up():
 
     with pytest.raises(OSError, match="broken"):
         asyncio.run(warmed(look_up, inline))
+
+
+# A batch that the disk has spoiled since it was written.
+
+LENGTH_AT = 8
+INDEX_PATH, LOG_PATH = (f"{PATH}/00000000000000000000{suffix}" for suffix in (".index", ".log"))
+
+
+#: Every fourth batch is indexed, so there is a way past the others.
+SPARSE = dataclasses.replace(LARGE, index_interval_bytes=400)
+
+
+def rotten(number, mask=0x40):
+    """A closed log of one segment, and where the batch begins whose length is wrong by now."""
+    disk, log = filled(SPARSE, count=40)
+    position = log.active.size_bytes // 40 * number
+    disk.corrupt(LOG_PATH, position + LENGTH_AT, mask)
+    return disk, log, position
+
+
+def outcome(log, offset):
+    return attempted(lambda: log.read(offset, **ALL).position)
+
+
+def attempted(look_up):
+    """What one gets who comes up to twenty times for what was not in memory."""
+    for _ in range(20):
+        try:
+            return look_up()
+        except ColdError as error:
+            error.fetch()()
+        except DamagedSegmentError:
+            return "damaged"
+    return "cold"
+
+
+@pytest.mark.parametrize("mask", [0x40, 0x80], ids=["too long", "negative"])
+def test_a_rotten_batch_is_told_to_who_comes_upon_it_and_the_others_are_served(mask):
+    disk, log, position = rotten(20, mask)
+    index = disk.read(INDEX_PATH)
+    found = {offset: outcome(log, offset) for offset in range(40)}
+    damaged = [offset for offset, each in found.items() if each == "damaged"]
+    # Up to the next batch that an index leads to.
+    assert damaged == list(range(20, 20 + len(damaged)))
+    assert 1 < len(damaged) < 5
+    size = position // 20
+    assert all(found[offset] == offset * size for offset in found.keys() - damaged)
+    assert disk.read(INDEX_PATH) == index
+
+
+def test_a_rotten_segment_is_read_once_to_find_that_out():
+    disk, log, _ = rotten(20)
+    assert outcome(log, 21) == "damaged"
+    disk.cool()
+    with pytest.raises(DamagedSegmentError, match=r"A batch is damaged in .*00000\.log"):
+        patiently(lambda: log.read(21, **ALL))
+    assert {each.path for each in disk.waits} == {LOG_PATH}
+    assert len(disk.waits) == 1, "the page that the look-up begins with"
+
+
+def test_offsets_that_do_not_ascend_are_a_rotten_batch_too():
+    """Else an index could be built of them, and never be right."""
+    disk = new_disk()
+    log = open_log(disk, SPARSE)
+    for number in range(40):
+        append(log, b"x" * 50, at=NOW + (number == 22))
+    log = reopen(log, disk, SPARSE)
+    # The batch in front of the one with the largest time seems to be far behind it.
+    disk.corrupt(LOG_PATH, log.active.size_bytes // 40 * 21 + 6)
+    assert attempted(lambda: log.active.offset_before_time(NOW + 2)) == "damaged"
+
+
+def test_a_segment_whose_end_is_rotten_is_served_up_to_there():
+    _, log, _ = rotten(39)
+    assert outcome(log, 38) != "damaged"
+    assert outcome(log, 39) == "damaged"
+    assert isinstance(patiently(log.active.newest_now), int)
+
+
+def test_what_is_cut_off_with_a_rotten_batch_is_forgotten():
+    _, log, position = rotten(20)
+    assert outcome(log, 20) == "damaged"
+    log.active.cut(position)
+    assert not log.active.is_damaged
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_with_a_rotten_batch_opens(clean):
+    """A snapshot that is missing has the producers looked for behind the batch."""
+    disk, log, _ = rotten(20)
+    log.close()
+    for name, _ in disk.scan(PATH):
+        if name.endswith(".snapshot"):
+            disk.remove(f"{PATH}/{name}")
+    opened = open_log(disk, LARGE, clean=clean, recovery_point=40)
+    assert opened.end_offset == (40 if clean else 20)

@@ -49,6 +49,16 @@ def walk(file: File, position: int, end: int) -> Iterator[tuple[int, Header, mem
         position += size
 
 
+def is_whole(file: File, end: int, offsets: range) -> bool:
+    """Whether there is batch behind batch up to the end, with ascending offsets of the range."""
+    next_position, next_offset = 0, offsets.start
+    for position, header, batch in walk(file, 0, end):
+        if not next_offset <= header.base_offset <= header.last_offset < offsets.stop:
+            return False
+        next_position, next_offset = position + len(batch), header.last_offset + 1
+    return next_position == end
+
+
 def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
     """Return how many bytes the batch says it has, or None if its header is not whole."""
     if len(buffer) - at < HEADER_SIZE:

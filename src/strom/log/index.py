@@ -17,6 +17,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
+from strom.log.disk import File, write_all
+
 OFFSET_ENTRY = Struct(">ii")
 TIME_ENTRY = Struct(">qi")
 #: So many entries may wait in memory, which is 1 MiB of records or more.
@@ -60,6 +62,10 @@ class OffsetIndex:
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    def is_full(self, bytes_max: int) -> bool:
+        """Whether the file is as large as it may be."""
+        return len(self.offsets) >= bytes_max // OFFSET_ENTRY.size
 
     def append(self, relative_offset: int, position: int) -> None:
         """Note the batch that ends with the offset and begins at the position."""
@@ -132,6 +138,10 @@ class TimeIndex:
     def __len__(self) -> int:
         return len(self.times)
 
+    def is_full(self, bytes_max: int) -> bool:
+        """Whether the file is as large as it may be before the last entry, which has to fit."""
+        return len(self.times) >= bytes_max // TIME_ENTRY.size - 1
+
     def maybe_append(self, timestamp_ms: int, relative_offset: int) -> bool:
         """Note the time if it is later than all before; tell whether it was."""
         if self.times and timestamp_ms <= self.times[-1]:
@@ -164,6 +174,15 @@ class TimeIndex:
         return b"".join(
             map(TIME_ENTRY.pack, self.times[self.written :], self.offsets[self.written :])
         )
+
+
+def write_pending(index: OffsetIndex | TimeIndex, file: File) -> None:
+    """Bring the index's file up to date."""
+    size = OFFSET_ENTRY.size if isinstance(index, OffsetIndex) else TIME_ENTRY.size
+    write_all(file, index.pending(), index.written * size)
+    # Behind the entries there may be zeros that Kafka allocated, or older entries.
+    file.truncate(len(index) * size)
+    index.written = len(index)
 
 
 def _read_ints(data: bytes, entry_size: int) -> "array[int]":

@@ -17,10 +17,11 @@ segments that are read are built anew; the others were synced before the recover
 A crash during recovery leaves the same or less to recover.
 """
 
+import contextlib
 from bisect import bisect_right
 from typing import NamedTuple
 
-from strom.log.batches import walk
+from strom.log.batches import DamagedSegmentError, walk
 from strom.log.cleaning_swap import finish_swaps
 from strom.log.config import LogConfig
 from strom.log.disk import Disk
@@ -281,11 +282,13 @@ def replay(
         is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= start_offset
         if is_before or segment.base_offset >= end_offset:
             continue
-        for _, header, batch in segment.batches(max(start_offset, segment.base_offset)):
-            if header.base_offset >= end_offset:
-                break
-            if header.producer_id >= 0 and header.base_offset >= start_offset:
-                producers.apply(header, header.base_offset, read_marker(header, batch))
+        # What is behind a damaged batch cannot be reached; that is for its readers to hear.
+        with contextlib.suppress(DamagedSegmentError):
+            for _, header, batch in segment.batches(max(start_offset, segment.base_offset)):
+                if header.base_offset >= end_offset:
+                    break
+                if header.producer_id >= 0 and header.base_offset >= start_offset:
+                    producers.apply(header, header.base_offset, read_marker(header, batch))
     return producers
 
 

@@ -15,18 +15,11 @@ from functools import partial
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
-from strom.log.batches import DamagedSegmentError, find, peek, walk
+from strom.log.batches import DamagedSegmentError, find, is_whole, peek, walk
 from strom.log.cold import ColdError, Take, patiently
 from strom.log.disk import File, write_all
 from strom.log.files import OpenFiles
-from strom.log.index import (
-    OFFSET_ENTRY,
-    PENDING_MAX,
-    TIME_ENTRY,
-    DamagedIndexError,
-    OffsetIndex,
-    TimeIndex,
-)
+from strom.log.index import PENDING_MAX, DamagedIndexError, OffsetIndex, TimeIndex, write_pending
 from strom.records.batch import HEADER_SIZE, PREFIX_SIZE, Header, read_header
 
 LOG = ".log"
@@ -69,6 +62,7 @@ class Segment:
         "interval_bytes",
         "is_active",
         "is_allocated",
+        "is_damaged",
         "is_torn",
         "jitter_ms",
         "max_time_ms",
@@ -93,6 +87,8 @@ class Segment:
         self.is_allocated = False
         #: Behind the valid part there may be bytes of a failed write that could not be cut off.
         self.is_torn = False
+        #: A batch was found rotten, so it is not the indexes that lead nowhere.
+        self.is_damaged = False
         self.used = False
         self.bytes_since_entry = 0
         #: The largest time, and the last offset of the first batch that has it; read with the
@@ -184,7 +180,10 @@ class Segment:
             self.max_time_offset = self.base_offset + relative
             # Even a segment that is too small for an index has its last entry of time.
             if not patiently(lambda: self._has_time(self.max_time_ms, self.max_time_offset)):
-                self.rebuild_indexes()
+                self._mend_indexes()
+        except DamagedSegmentError:
+            # They cannot be checked, and lead to what is left.
+            self.is_damaged = True
         except (FileNotFoundError, DamagedIndexError):
             self.rebuild_indexes()
 
@@ -207,17 +206,20 @@ class Segment:
             self.time_index()
         return self.max_time_ms
 
-    def _cold(self, wrong: OffsetIndex | None = None) -> ColdError:
+    def _cold(self, wrong: OffsetIndex | None = None) -> ColdError | DamagedSegmentError:
         """Return the error by which the indexes are read, or built anew if they are wrong."""
+        if wrong is not None and self.is_damaged:
+            return DamagedSegmentError(f"A batch is damaged in {self.path(LOG)}")
         files = OpenFiles(self._files.disk)
         twin = Segment(files, self.directory, self.base_offset, self.size_bytes, self.created_ms)
-        twin.interval_bytes = self.interval_bytes
+        twin.interval_bytes, twin.is_damaged = self.interval_bytes, self.is_damaged
 
         def fetch() -> Take:
             if wrong is not None:
-                twin.rebuild_indexes()
-            twin.offset_index()
-            twin.first_time_ms()
+                twin._mend_indexes()
+            if wrong is None or not twin.is_damaged:
+                twin.offset_index()
+                twin.first_time_ms()
             return partial(self._take_from, twin, wrong)
 
         return ColdError(fetch)
@@ -225,6 +227,9 @@ class Segment:
     def _take_from(self, twin: "Segment", wrong: OffsetIndex | None) -> None:
         """Take over what was read, unless it is known or the segment was cut since."""
         if self._offset_index is not wrong or twin.size_bytes > self.size_bytes:
+            return
+        self.is_damaged = twin.is_damaged
+        if wrong is not None and self.is_damaged:
             return
         if self._file is None:
             self._file = twin.file()
@@ -241,6 +246,13 @@ class Segment:
     def set_indexes(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         """Take these for the segment's indexes."""
         self._offset_index, self._time_index = offsets, times
+
+    def _mend_indexes(self) -> None:
+        """Build anew what is wrong; but of a damaged segment what is there leads further."""
+        offsets = range(self.base_offset, self.base_offset + RELATIVE_MAX + 1)
+        self.is_damaged = not is_whole(self.file(), self.size_bytes, offsets)
+        if not self.is_damaged:
+            self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
         """Compute the indexes from the batches, and write them."""
@@ -259,6 +271,7 @@ class Segment:
         self.max_time_ms = -1
         self.max_time_offset = self.base_offset
         self._hints = None
+        self.is_damaged = False
 
     # Appending.
 
@@ -269,10 +282,7 @@ class Segment:
     def is_index_full(self, index_bytes_max: int) -> bool:
         """Whether the indexes have grown as large as they may."""
         offsets, times = self.offset_index(), self.time_index()
-        return (
-            len(offsets.offsets) >= index_bytes_max // OFFSET_ENTRY.size
-            or len(times.times) >= index_bytes_max // TIME_ENTRY.size - 1
-        )
+        return offsets.is_full(index_bytes_max) or times.is_full(index_bytes_max)
 
     def write(self, batch: memoryview) -> None:
         """Put the bytes behind the valid part; they belong to it once `extend` was called.
@@ -331,19 +341,11 @@ class Segment:
     def write_indexes(self) -> list[File]:
         """Bring the index files up to date; return those that were written to."""
         touched = []
-        for index, suffix, entry_size in (
-            (self._offset_index, INDEX, OFFSET_ENTRY.size),
-            (self._time_index, TIME_INDEX, TIME_ENTRY.size),
-        ):
-            if index is None or index.written == len(index):
-                continue
-            file = self._files.disk.open(self.path(suffix), create=True)
-            position = index.written * entry_size
-            write_all(file, index.pending(), position)
-            # Behind the entries there may be zeros that Kafka allocated, or older entries.
-            file.truncate(len(index) * entry_size)
-            index.written = len(index)
-            touched.append(file)
+        for index, suffix in ((self._offset_index, INDEX), (self._time_index, TIME_INDEX)):
+            if index is not None and index.written < len(index):
+                file = self._files.disk.open(self.path(suffix), create=True)
+                write_pending(index, file)
+                touched.append(file)
         return touched
 
     def first_time_ms(self) -> int:
@@ -373,7 +375,7 @@ class Segment:
         try:
             return find(self.file(), offset, position, self.size_bytes, last_offset)
         except DamagedSegmentError:
-            # An index that points between batches; the batches themselves were checked.
+            # An index that points between batches; or a disk that has spoiled one.
             raise self._cold(index) from None
 
     def boundary_before(self, position: int) -> int:
@@ -387,6 +389,8 @@ class Segment:
             return 0
         base_offset, last_offset = peek(self.file(), found)
         if last_offset != self.base_offset + relative:
+            if self.is_damaged:
+                return 0
             raise self._cold(index)
         self.hint(base_offset, found)
         return found
@@ -483,15 +487,11 @@ class Segment:
         self.file().truncate(position)
         self.is_allocated = False
         self.size_bytes = position
+        self.is_damaged = False
         self._hints = None
         if position == 0:
             self._first_time = None
 
     def _trim_indexes(self) -> None:
-        for index, suffix, entry_size in (
-            (self.offset_index(), INDEX, OFFSET_ENTRY.size),
-            (self.time_index(), TIME_INDEX, TIME_ENTRY.size),
-        ):
-            file = self._files.disk.open(self.path(suffix), create=True)
-            file.truncate(index.written * entry_size)
-        self.write_indexes()
+        for index, suffix in ((self.offset_index(), INDEX), (self.time_index(), TIME_INDEX)):
+            write_pending(index, self._files.disk.open(self.path(suffix), create=True))
