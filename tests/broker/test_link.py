@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import tempfile
@@ -15,7 +16,7 @@ from strom.broker.link import Link
 from strom.broker.network import Room
 from strom.broker.page_cache import read_through
 from strom.log import disk as disks
-from strom.log.disk import RealDisk
+from strom.log.disk import RealDisk, RealFile
 from strom.wire.fetch import Slice
 
 MEBIBYTE = 1 << 20
@@ -25,6 +26,7 @@ class Owner:
     def __init__(self):
         self.buffer = bytearray(1 << 16)
         self.received = bytearray()
+        self.unreadable = []
         self.drained = asyncio.Event()
         self.closed = asyncio.get_running_loop().create_future()
 
@@ -33,6 +35,9 @@ class Owner:
 
     def on_received(self, count):
         self.received += self.buffer[:count]
+
+    def on_unreadable(self, file, error):
+        self.unreadable.append((file, error))
 
     def on_drained(self):
         self.drained.set()
@@ -244,6 +249,26 @@ def test_a_file_that_is_cut_while_it_is_sent_ends_the_link_not_the_loop(file):
         async with linked() as (link, owner, _theirs):
             link.send([b"head", Slice(file, 6 << 20, 100)])
             assert isinstance(await owner.closed, OSError)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("zero_copy", [True, False], ids=["sendfile", "portable"])
+def test_a_file_that_cannot_be_read_is_told_of_and_ends_the_link(file, monkeypatch, zero_copy):
+    broken = OSError(errno.EIO, "Input/output error")
+
+    def fail(*_):
+        raise broken
+
+    monkeypatch.setattr(linking, "read_through", fail)
+    monkeypatch.setattr(linking, "is_resident", lambda *_: False)
+    monkeypatch.setattr(RealFile, "read_now", fail)
+
+    async def run():
+        async with linked(zero_copy=zero_copy) as (link, owner, _):
+            link.send([b"head", Slice(file, 0, 900)])
+            assert await owner.closed is broken
+            assert owner.unreadable == [(file, broken)]
 
     asyncio.run(run())
 

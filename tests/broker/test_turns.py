@@ -167,7 +167,8 @@ def test_a_thread_fetches_at_once_what_a_portion_of_look_ups_lacks():
         hops.append(None)
         return await in_thread(work)
 
-    assert asyncio.run(in_any_order(range(count), shelf.look, offload)) == list(range(count))
+    looking = in_any_order(range(count), shelf.look, offload, pytest.fail)
+    assert asyncio.run(looking) == list(range(count))
     assert sorted(shelf.taken) == list(range(count))
     assert len(hops) == 3
     assert threading.get_ident() not in shelf.fetchers
@@ -186,12 +187,36 @@ def test_a_look_up_that_cannot_be_read_is_tried_again_once(failures):
             raise ColdError(fail)
         return number
 
-    looking = in_any_order(range(3), look, in_thread)
-    if failures == 1:
-        assert asyncio.run(looking) == [0, 1, 2]
-    else:
-        with pytest.raises(OSError, match="broken"):
-            asyncio.run(looking)
+    looking = in_any_order(range(3), look, in_thread, lambda number, error: f"{number}: {error}")
+    assert asyncio.run(looking) == [0, 1 if failures == 1 else "1: broken", 2]
+
+
+@pytest.mark.parametrize("count", [3, AT_ONCE + 3])
+@pytest.mark.parametrize("is_cold", [True, False])
+def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
+    def fail():
+        raise OSError("broken")
+
+    def look(number):
+        if number != 1:
+            return number
+        if is_cold:
+            raise ColdError(fail)
+        return fail()
+
+    def failed(number, error):
+        return f"{number}: {error}"
+
+    expected = [0, "1: broken", *range(2, count)]
+    assert asyncio.run(in_turns(range(count), look, in_thread, failed=failed)) == expected
+    assert asyncio.run(in_any_order(range(count), look, in_thread, failed)) == expected
+
+    async def answered():
+        reply = answer_each(range(count), look, list, in_thread, failed=failed)
+        reply = await reply
+        return reply.build() if isinstance(reply, Large) else reply
+
+    assert asyncio.run(answered()) == expected
 
 
 def test_pieces_of_a_request_are_begun_in_turns_and_waited_for_in_the_end():

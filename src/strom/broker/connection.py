@@ -72,6 +72,9 @@ class Server(Protocol):
     def forget(self, connection: "Connection", error: Exception | None) -> None:
         """Take notice that a connection is gone."""
 
+    def on_unreadable(self, file: object, error: OSError) -> None:
+        """Take notice that a file of a log cannot be read."""
+
     def now_ms(self) -> int:
         """Return the time."""
 
@@ -162,6 +165,10 @@ class Connection:
         """Serve the frames that are complete."""
         self._end += count
         self._serve()
+
+    def on_unreadable(self, file: object, error: OSError) -> None:
+        """Have the disk looked at: the client will come back and ask for the same."""
+        self._server.on_unreadable(file, error)
 
     def on_drained(self) -> None:
         """Go on with a client that was paused because it did not read."""

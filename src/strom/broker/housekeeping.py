@@ -161,8 +161,7 @@ class Housekeeping:
         return retained.start_offset_changed
 
     def _note_failure(self, partition: Partition, error: OSError) -> bool:
-        partition.log.failed = error
-        self._parts.replicas.check(partition)
+        self._parts.replicas.note_unreadable(partition.topic, partition.index, error)
         return False
 
     async def flush(self) -> None:

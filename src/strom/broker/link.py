@@ -64,6 +64,9 @@ class Owner(Protocol):
     def on_received(self, count: int) -> None:
         """Take notice of so many new bytes in the buffer."""
 
+    def on_unreadable(self, file: object, error: OSError) -> None:
+        """Take notice that a slice's file cannot be read; then the link is closed."""
+
     def on_drained(self) -> None:
         """Take notice that everything sent so far is with the system."""
 
@@ -260,7 +263,7 @@ class Link:
         if self._resident_bytes <= 0:
             wanted = min(first.size, SLICE_BYTES_MAX)
             if not is_resident(fd, first.position, wanted):
-                self._warm(lambda: read_through(fd, first.position, wanted), wanted)
+                self._warm(first, lambda: read_through(fd, first.position, wanted), wanted)
                 return 0, 0
             self._resident_bytes = wanted
         wanted = min(first.size, self._resident_bytes)
@@ -274,19 +277,23 @@ class Link:
         try:
             data = cast(SlicedFile, first.file).read_now(first.position, wanted)
         except ColdError as cold:
-            self._warm(cold.fetch, 0)
+            self._warm(first, cold.fetch, 0)
             return 0, 0
+        except OSError as error:
+            self._owner.on_unreadable(first.file, error)
+            raise
         return wanted, self._socket.send(memoryview(data)) if data else 0
 
-    def _warm(self, read: Callable[[], object], size: int) -> None:
+    def _warm(self, first: Slice, read: Callable[[], object], size: int) -> None:
         self._warming = True
-        self._start_task(self._read_and_go_on(read, size))
+        self._start_task(self._read_and_go_on(first, read, size))
 
-    async def _read_and_go_on(self, read: Callable[[], object], size: int) -> None:
+    async def _read_and_go_on(self, first: Slice, read: Callable[[], object], size: int) -> None:
         """Have a thread read the slice, so that the loop finds it in memory."""
         try:
             await self._host.offload(read)
         except OSError as error:
+            self._owner.on_unreadable(first.file, error)
             self.close(error)
             return
         finally:

@@ -20,7 +20,9 @@ from uuid import UUID
 
 from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
+from strom.log.batches import DamagedSegmentError
 from strom.log.directory import FoundPartition, LogDirectory
+from strom.log.disk import is_short
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.metadata import image as cluster
@@ -68,6 +70,8 @@ class Replicas:
         self._offline: dict[TopicPartition, UUID] = {}
         #: Copies that an earlier run has left unfinished, to be gone on with after the start.
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
+        #: What was told of damaged segments; once is enough.
+        self._damaged: set[str] = set()
         #: Directories of which a checkpoint is being written, by their path.
         self._writing: dict[str, asyncio.Future[None]] = {}
         #: The partitions that are not where the metadata says, each with where it is.
@@ -397,6 +401,31 @@ class Replicas:
         # A log that was deleted meanwhile proves nothing about its disk.
         if error is not None and self.holds(partition):
             self.fail(partition.directory, error)
+
+    def note_unreadable(self, topic: str | None, index: int, error: OSError) -> ErrorCode:
+        """Take notice that a partition could not be read; return what to tell who wanted to."""
+        if isinstance(error, DamagedSegmentError):
+            # Of one segment, and it stays so: every reader will come upon it.
+            if (told := str(error)) not in self._damaged:
+                self._damaged.add(told)
+                log.error("%s-%d cannot be read: %s", topic, index, told)
+            return ErrorCode.CORRUPT_MESSAGE
+        if (partition := self.find(topic, index)) is not None:
+            self.blame(partition, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def note_unsent(self, file: object, error: OSError) -> None:
+        """Take notice that a file of a log, while it was being sent, could not be read."""
+        for partition in self.partitions():
+            if any(each.is_in(file) for each in partition.log.segments):
+                self.blame(partition, error)
+                return
+
+    def blame(self, partition: Partition, error: OSError) -> None:
+        """Take the partition's directory out of use, unless it is no fault of the disk."""
+        if not is_short(error):
+            partition.log.failed = error
+            self.check(partition)
 
     # Checkpoints.
 

@@ -118,6 +118,7 @@ class Server:
         #: Set when a connection is gone.
         self._has_left = asyncio.Event()
         self.now_ms = parts.host.now_ms
+        self.on_unreadable = parts.replicas.note_unsent
 
     def accept(self) -> None:
         """Let clients in where there are not too many, unless it is over."""

@@ -35,10 +35,12 @@ def answer_each(
     offload: Offload,
     *,
     at_once: int = AT_ONCE,
+    failed: Callable[[Item, OSError], Done] | None = None,
 ) -> Response | Coroutine[None, None, Response | Large]:
     """Do the work for each item, and make the answer of what came out, in the same order.
 
-    Work that raises a ColdError has done nothing, and is done again.
+    Work that raises a ColdError has done nothing, and is done again. `failed` is told of what
+    cannot be read or written, and gives what comes out instead.
     """
     done: list[Done] = []
     if len(items) <= at_once:
@@ -48,7 +50,10 @@ def answer_each(
             return respond(done)
         except ColdError:
             pass
-    rest = in_turns(items[len(done) :], work, offload, at_once=at_once)
+        except OSError:
+            if failed is None:
+                raise
+    rest = in_turns(items[len(done) :], work, offload, at_once=at_once, failed=failed)
     return _answer_later(done, rest, respond, at_once)
 
 
@@ -80,13 +85,17 @@ async def in_turns(
     at_once: int = AT_ONCE,
     failed: Callable[[Item, OSError], Done] | None = None,
 ) -> list[Done]:
-    """Do the work for each item, a few at a time; `failed` is told of what cannot be read."""
+    """Do the work for each item, a few at a time; `failed` is told of the disk's errors."""
     done: list[Done] = []
     for number, item in enumerate(items, 1):
         try:
             done.append(work(item))
         except ColdError:
             done.append(await _do_warmed(item, work, offload, failed))
+        except OSError as error:
+            if failed is None:
+                raise
+            done.append(failed(item, error))
         if number % at_once == 0:
             await asyncio.sleep(0)
     return done
@@ -107,7 +116,10 @@ async def _do_warmed(
 
 
 async def in_any_order(
-    items: Sequence[Item], work: Callable[[Item], Done], offload: Offload
+    items: Sequence[Item],
+    work: Callable[[Item], Done],
+    offload: Offload,
+    failed: Callable[[Item, OSError], Done],
 ) -> list[Done]:
     """Do the work for each item, a few at a time; a thread reads for all of those at once.
 
@@ -117,12 +129,15 @@ async def in_any_order(
     for some in pieces(items):
         if done:
             await asyncio.sleep(0)
-        done += await _look_up_all(some, work, offload)
+        done += await _look_up_all(some, work, offload, failed)
     return done
 
 
 async def _look_up_all(
-    items: Sequence[Item], work: Callable[[Item], Done], offload: Offload
+    items: Sequence[Item],
+    work: Callable[[Item], Done],
+    offload: Offload,
+    failed: Callable[[Item, OSError], Done],
 ) -> list[Done]:
     done: dict[int, Done] = {}
     failures: dict[int, OSError] = {}
@@ -133,11 +148,14 @@ async def _look_up_all(
                 try:
                     done[number] = work(item)
                 except ColdError as error:
-                    cold[number] = error.fetch
+                    if number in failures:
+                        done[number] = failed(item, failures[number])
+                    else:
+                        cold[number] = error.fetch
+                except OSError as error:
+                    done[number] = failed(item, error)
         if not cold:
             return [done[number] for number in range(len(items))]
-        for number in cold.keys() & failures:
-            raise failures[number]
         # A file may have gone with its segment; then the next attempt knows of that.
         failures = await _fetch_all(cold, offload)
 

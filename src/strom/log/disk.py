@@ -31,6 +31,8 @@ Bytes = bytes | bytearray | memoryview
 HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 WARM_ATTEMPTS = 4
 
+_SHORT = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 #: `sync_file_range(2)`: start to write the dirty pages of the range, wait for nothing.
 _SYNC_FILE_RANGE_WRITE = 2
 _sync_file_range = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
@@ -329,6 +331,11 @@ class RealDisk:
             os.close(fd)
             raise BlockingIOError(error.errno, f"{path} is held by another process") from error
         return RealLock(fd)
+
+
+def is_short(error: OSError) -> bool:
+    """Whether something is used up (room, descriptors, memory): no disk is broken by that."""
+    return error.errno in _SHORT
 
 
 def write_all(file: File, data: bytes, position: int) -> None:

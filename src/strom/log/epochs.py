@@ -77,8 +77,9 @@ class Epochs:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Note that the epoch begins at the offset, unless it is already known."""
         if epoch > self.latest:
+            before = self._entries
             self.note(epoch, start_offset)
-            self.write()
+            self._write_or_keep(before)
 
     def note(self, epoch: int, start_offset: int) -> None:
         """Note an epoch in memory only; for those that write once for many."""
@@ -112,16 +113,24 @@ class Epochs:
         """Forget the epochs that begin at the offset or later."""
         kept = tuple(each for each in self._entries if each.start_offset < end_offset)
         if len(kept) != len(self._entries):
-            self._entries = kept
-            self.write()
+            before, self._entries = self._entries, kept
+            self._write_or_keep(before)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Let the epoch that holds the offset begin there, and forget those before it."""
         at = bisect_right(self._entries, start_offset, key=itemgetter(1))
         if at and self._entries[0].start_offset < start_offset:
             first = Epoch(self._entries[at - 1].epoch, start_offset)
-            self._entries = (first, *self._entries[at:])
+            before, self._entries = self._entries, (first, *self._entries[at:])
+            self._write_or_keep(before)
+
+    def _write_or_keep(self, before: tuple[Epoch, ...]) -> None:
+        """Replace the file; what cannot be written does not count."""
+        try:
             self.write()
+        except OSError:
+            self._entries = before
+            raise
 
     def write(self) -> None:
         """Replace the file."""

@@ -134,6 +134,10 @@ class Segment:
             self._files.admit(self)
         return file
 
+    def is_in(self, file: object) -> bool:
+        """Whether this is the open file that holds the segment."""
+        return self._file is file
+
     def release(self) -> None:
         """Give back what can be had again from the disk."""
         self._file = None
@@ -411,10 +415,8 @@ class Segment:
     def hint(self, offset: int, position: int) -> None:
         """Remember that the batch with this offset begins at the position, for the next reader."""
         hints = self._hints
-        if hints is None:
+        if hints is None or len(hints) >= HINTS_MAX:
             hints = self._hints = {}
-        elif len(hints) >= HINTS_MAX:
-            hints.clear()
         hints[offset] = position
 
     def batches(self, offset: int) -> Iterator[tuple[int, Header, memoryview]]:

@@ -297,9 +297,9 @@ class SegmentedLog:
         """Make this the first offset that can be read; whole segments go at the next retention."""
         if not self.start_offset < offset <= self.end_offset:
             return False
+        self.epochs.truncate_from_start(offset)
         self.start_offset = offset
         self.recovery_point = max(self.recovery_point, offset)
-        self.epochs.truncate_from_start(offset)
         self._is_touched = True
         return True
 

@@ -6,6 +6,7 @@
                                    it and all that is tried after it raise PowerCutError
     disk.fail_next("write_at")     the next such operation raises, having done a part of its work
     disk.shorten_next(n)           the next write takes n bytes only and says so
+    disk.break_reads("/data/two")  what is under this path and not in memory cannot be read any more
     disk.cool()                    nothing is in memory any more: what is opened or read next has
                                    to be waited for, and `disk.waits` tells in which threads
 
@@ -131,8 +132,8 @@ class FakeFile:
         self._disk.begin("read_at")
         inode = self._alive()
         if not inode.is_warm(position, size):
-            inode.warm(position, size)
             self._disk.wait("read_at", self._path)
+            inode.warm(position, size)
         return bytes(inode.data[position : position + size])
 
     def read_now(self, position: int, size: int) -> bytes:
@@ -213,6 +214,7 @@ class FakeDisk:
         self._held: set[str] = set()
         self._fail: dict[str, int] = {}
         self._short: int | None = None
+        self._unreadable: str | None = None
         self._changes_left: int | None = None
         self._is_off = False
         #: How often the power went.
@@ -246,6 +248,10 @@ class FakeDisk:
         """Let the next operation of this name raise an OSError; a write is then half done."""
         self._fail[operation] = error
 
+    def break_reads(self, under: str) -> None:
+        """Let nothing be read from what is under the path, but for what is in memory."""
+        self._unreadable = f"{under}/"
+
     def shorten_next(self, taken: int) -> None:
         """Let the next write take only so many bytes."""
         self._short = taken
@@ -258,8 +264,10 @@ class FakeDisk:
         self.waits = []
 
     def wait(self, operation: str, path: str) -> None:
-        """Note that somebody waits for what is not in memory."""
+        """Note that somebody waits for what is not in memory; in vain where reads are broken."""
         self.waits.append(Wait(threading.get_ident(), operation, path))
+        if self._unreadable is not None and path.startswith(self._unreadable):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def begin(self, operation: str, size: int = 0) -> int:
         """Raise what is due for the operation; otherwise return how many bytes it may write."""
@@ -289,8 +297,8 @@ class FakeDisk:
             self._change_name(None, path, Inode())
         inode = self._inode(path)
         if not inode.is_known:
-            inode.is_known = True
             self.wait("open", path)
+            inode.is_known = True
         return FakeFile(self, inode, path)
 
     def read(self, path: str) -> bytes:
@@ -298,8 +306,8 @@ class FakeDisk:
         self.begin("read")
         inode = self._inode(path)
         if not inode.is_warm(0, len(inode.data)):
-            inode.warm(0, len(inode.data))
             self.wait("read", path)
+            inode.warm(0, len(inode.data))
         return bytes(inode.data)
 
     def write(self, path: str, data: bytes) -> None:

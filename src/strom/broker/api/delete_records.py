@@ -4,6 +4,7 @@ Behaviour:
 - Partitions succeed or fail one by one. The offset -1 stands for the high watermark; what lies
   beyond it, or below 0, is OFFSET_OUT_OF_RANGE; one before the log's start changes nothing.
 - A topic that is only compacted has no start to move: POLICY_VIOLATION.
+- What the disk does not take is KAFKA_STORAGE_ERROR, and the start is where it was.
 - The answer's low watermark is the smallest first offset of the replicas; there is one replica.
 - Many partitions take several turns on the loop; later requests of the connection wait for them.
 - As in Kafka, the new start outlives a crash once the next checkpoint has noted it.
@@ -44,12 +45,21 @@ NO_LOW_WATERMARK = -1
 
 def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ordered:
     """Move the start of every partition."""
+
+    def refuse(
+        named: tuple[str, asked.DeleteRecordsPartition], error: OSError
+    ) -> answer.DeleteRecordsPartitionResult:
+        index = named[1].partition_index
+        code = context.replicas.note_unreadable(named[0], index, error)
+        return result(index, NO_LOW_WATERMARK, code)
+
     reply = answer_each(
         [(topic.name, each) for topic in request.topics for each in topic.partitions],
         lambda wanted: delete(*wanted, context),
         lambda results: respond(request, results),
         context.parts.host.offload,
         at_once=PARTITIONS_AT_ONCE,
+        failed=refuse,
     )
     return Ordered(reply) if asyncio.iscoroutine(reply) else reply
 

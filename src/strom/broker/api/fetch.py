@@ -12,6 +12,8 @@ Behaviour:
 - Sessions (KIP-227): see `broker.sessions`.
 - Finding the records of many partitions, or of some that are not in memory, takes several turns
   on the loop (`broker.turns`); what is appended meanwhile is not missed.
+- A partition that cannot be read is KAFKA_STORAGE_ERROR, and its directory is out of use from then
+  on; one with a damaged batch is CORRUPT_MESSAGE to who comes upon it. The others are served.
 - Followers are refused: every partition has one replica.
 
 Versions:
@@ -102,13 +104,21 @@ class Harvest:
         """Read one partition."""
         self.take_all((wanted,))
 
+    def refuse(self, wanted: Wanted, error: OSError) -> None:
+        """Say of a partition that the disk does not give it."""
+        context, index = self._context, wanted.place.partition_index
+        name = wanted.name if wanted.topic_id is None else context.topic_name(wanted.topic_id)
+        code = context.parts.replicas.note_unreadable(name, index, error)
+        self.fetched.append((wanted, FetchedPartition(index, code)))
+        self.is_urgent = True
+
     def take_at_once(self, wanted: Collection[Wanted]) -> bool:
         """Read all; return False if they are too many, or need something from the disk."""
         if len(wanted) > AT_ONCE:
             return False
         try:
             self.take_all(wanted)
-        except ColdError:
+        except (ColdError, OSError):
             return False
         return True
 
@@ -184,7 +194,8 @@ async def take_in_turns(
         if len(wanted) > AT_ONCE:
             # To find out what is wanted took its time, too.
             await asyncio.sleep(0)
-        await in_turns(wanted, harvest.take, context.parts.host.offload)
+        offload = context.parts.host.offload
+        await in_turns(wanted, harvest.take, offload, failed=harvest.refuse)
     except BaseException:
         waiter.expire()
         raise

@@ -7,7 +7,8 @@ Behaviour:
 - Any other number is a time: the first record at or after it, found exactly, also inside a
   batch. If there is none, the offset is -1 and no error.
 - A partition asked for twice is INVALID_REQUEST, both times.
-- A search by time reads and decompresses batches, in a thread.
+- A search by time reads and decompresses batches, in a thread. Where that fails for the disk, it is
+  KAFKA_STORAGE_ERROR; for a damaged batch, CORRUPT_MESSAGE.
 
 Versions:
 - v1 has one offset per partition; v4 the leader's epoch; v7 allows -3, v8 -4, v9 -5, v11 -6.
@@ -16,7 +17,7 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -83,21 +84,29 @@ def handle(
             search = searches[partition] = search_for(wanted.timestamp)
         return look_up(name, wanted, search, request.isolation_level, context)
 
+    def refuse(named: Named, error: OSError) -> answer.ListOffsetsPartitionResponse:
+        name, wanted = named
+        code = context.replicas.note_unreadable(name, wanted.partition_index, error)
+        return refusal(wanted, code)
+
     if len(partitions) > AT_ONCE:
-        return look_up_many(request, partitions, look, context)
+        found = in_any_order(partitions, look, context.parts.host.offload, refuse)
+        return answer_later(request, found)
     return answer_each(
-        partitions, look, lambda found: respond(request, found), context.parts.host.offload
+        partitions,
+        look,
+        lambda found: respond(request, found),
+        context.parts.host.offload,
+        failed=refuse,
     )
 
 
-async def look_up_many(
+async def answer_later(
     request: asked.ListOffsetsRequest,
-    partitions: list[Named],
-    look: Callable[[Named], answer.ListOffsetsPartitionResponse],
-    context: Context,
+    looked_up: Coroutine[None, None, list[answer.ListOffsetsPartitionResponse]],
 ) -> Large:
-    """Look up many partitions; where batches must be read, a thread does so for a portion."""
-    found = await in_any_order(partitions, look, context.parts.host.offload)
+    """Answer about many partitions; where batches must be read, a thread does so for a portion."""
+    found = await looked_up
     return Large(lambda: respond(request, found))
 
 
