@@ -1,22 +1,57 @@
-"""Whenever the power goes while a log is cleaned, the old segments or the new ones are there."""
+"""Whenever the power goes while a log is cleaned, the old segments or the new ones are there.
+
+Some of the records are of transactions, committed and aborted: what a careful reader sees is the
+same too. Once nothing is left of an aborted one it is in no index either: when its marker has gone
+as well, a reader who is told of it would drop all that its producer has written since.
+"""
 
 from random import Random
 
 import pytest
 
+from strom.records.control import ControlType
+from strom.records.record import Producer, read_records
 from strom.testing.disk import PowerCutError
-from tests.log.cleaning import COMPACT, clean_log, contents, put
-from tests.log.making import NOW, PATH, new_disk, open_log
+from tests.log.cleaning import COMPACT, DAY, clean_log, contents, put, put_transactional
+from tests.log.making import NOW, PATH, aborted, end_transaction, new_disk, open_log
 
 pytestmark = pytest.mark.slow
+
+PRODUCERS = Producer(7, 0, 0), Producer(8, 0, 0)
+LATER = NOW + 2 * DAY
 
 
 def filled(disk):
     log = open_log(disk, COMPACT)
+    sequences = dict.fromkeys(PRODUCERS, 0)
     for number in range(60):
-        put(log, (b"%d" % (number % 5), b"v" * 30), (b"once %d" % number, b""), at=NOW + number)
+        pairs = (b"%d" % (number % 5), b"v" * 30), (b"once %d" % number, b"")
+        if number % 6 == 0:
+            # All but the first of each are committed.
+            producer = PRODUCERS[number // 6 % 2]
+            numbered = producer._replace(base_sequence=sequences[producer])
+            put_transactional(log, numbered, *pairs, at=NOW + number)
+            sequences[producer] += len(pairs)
+            outcome = ControlType.ABORT if number < 12 else ControlType.COMMIT
+            end_transaction(log, producer, outcome)
+        else:
+            put(log, *pairs, at=NOW + number)
         if number % 9 == 0:
             log.roll(NOW)
+    return flushed(log)
+
+
+def aged(disk):
+    """A log whose first cleaning was long ago: of what was aborted nothing need be kept."""
+    log = filled(disk)
+    clean_log(log, disk)
+    for _ in range(2):
+        put(log, (b"3", b"newer"), at=LATER)
+        log.roll(LATER)
+    return flushed(log)
+
+
+def flushed(log):
     flush = log.begin_flush()
     flush.run()
     log.end_flush(flush, NOW)
@@ -26,6 +61,24 @@ def filled(disk):
 def newest_of(records):
     """Return what each key has."""
     return {key: (offset, value) for offset, _, key, value in records}
+
+
+def committed(log):
+    """Return what a reader of committed records sees, who goes by the index as clients do."""
+    void = sorted(aborted(log, log.start_offset, log.end_offset), key=lambda each: each[1])
+    dropped, found = set(), []
+    for header, batch in log.read_batches(log.start_offset):
+        while void and void[0].first_offset <= header.last_offset:
+            dropped.add(void.pop(0).producer_id)
+        if header.is_control:
+            dropped.discard(header.producer_id)
+        elif header.producer_id < 0 or header.producer_id not in dropped:
+            found += [(it.offset, it.timestamp_ms, it.key, it.value) for it in read_records(batch)]
+    return found
+
+
+def seen(log):
+    return contents(log), newest_of(committed(log)), log.end_offset
 
 
 def changes_of_a_cleaning() -> int:
@@ -42,7 +95,7 @@ def test_a_crash_at_every_change_leaves_the_old_segments_or_the_new(seed):
     for changes in range(changes_of_a_cleaning()):
         disk = new_disk()
         log = filled(disk)
-        before = contents(log)
+        before = seen(log)
         disk.cut_power_after(changes)
         with pytest.raises(PowerCutError):
             clean_log(log, disk)
@@ -61,11 +114,38 @@ def test_a_crash_at_every_change_leaves_the_old_segments_or_the_new(seed):
     assert len(outcomes) > 2
 
 
+def segments_of(log):
+    """Return each segment's offset, size, and transactions that are void."""
+    return {(each.base_offset, each.size_bytes, tuple(each.aborted())) for each in log.segments}
+
+
+def test_no_segment_has_the_transactions_of_another():
+    disk = new_disk()
+    log = aged(disk)
+    old, start = segments_of(log), disk.changes
+    clean_log(log, disk, now_ms=LATER)
+    new = segments_of(log)
+    assert any(void for *_, void in old)
+    assert not any(void for *_, void in new)
+    for changes in range(disk.changes - start):
+        disk = new_disk()
+        log = aged(disk)
+        before = seen(log)
+        disk.cut_power_after(changes)
+        with pytest.raises(PowerCutError):
+            clean_log(log, disk, now_ms=LATER)
+        disk.crash(Random(changes))
+        again = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
+        assert segments_of(again) <= old | new
+        check(again, before)
+
+
 def check(log, before):
     found = contents(log)
-    assert newest_of(found) == newest_of(before)
-    assert [each for each in before if each in found] == found
-    assert log.end_offset == 120
+    everything, newest, end_offset = before
+    assert newest_of(committed(log)) == newest
+    assert [each for each in everything if each in found] == found
+    assert log.end_offset == end_offset
     bases = [each.base_offset for each in log.segments]
     assert bases == sorted(set(bases))
     for segment in log.segments:
@@ -77,7 +157,7 @@ def check(log, before):
 def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same():
     disk = new_disk()
     log = filled(disk)
-    before = contents(log)
+    before = seen(log)
     # In the middle of the last group's swap.
     disk.cut_power_after(changes_of_a_cleaning() - 3)
     with pytest.raises(PowerCutError):

@@ -9,6 +9,9 @@
 Names change in this order, on the disk too, so a crash leaves either no X.log.swap, and the old
 segments are all there, or one, and a start finishes what was begun: it goes from the first to the
 last offset of what it replaces, because the cleaner always leaves the last batch's header.
+
+A segment without aborted transactions has no .txnindex. One that is there once X.index.swap has its
+last name is the new one's; before that it is an old one's, and goes.
 """
 
 from strom.log.batches import walk
@@ -63,6 +66,10 @@ def _finish(disk: Disk, directory: str, name: str, listed: dict[str, int]) -> No
         if number.isdigit() and base <= int(number) < end:
             for suffix in (LOG, *_BESIDE):
                 disk.remove(f"{directory}/{number}{suffix}")
+    index, void = (file_name(base, suffix) for suffix in (INDEX, TRANSACTION_INDEX))
+    if index + SWAP in listed and void + SWAP not in listed:
+        # The old one may be there still, without its .log; the new segment has none.
+        disk.remove(f"{directory}/{void}")
     for suffix in _BESIDE:
         beside = f"{directory}/{file_name(base, suffix)}"
         if file_name(base, suffix) + SWAP in listed:
