@@ -107,28 +107,30 @@ class Housekeeping:
 
     # Checkpoints.
 
-    async def note_high_watermarks(self) -> None:
+    async def note_high_watermarks(self, *, is_last: bool = False) -> None:
         """Write what is committed."""
-        await self._checkpoint(HIGH_WATERMARK, lambda each: each.high_watermark)
+        await self._checkpoint(HIGH_WATERMARK, lambda each: each.high_watermark, is_last)
 
-    async def note_recovery_points(self) -> None:
+    async def note_recovery_points(self, *, is_last: bool = False) -> None:
         """Write what is surely on disk."""
-        await self._checkpoint(RECOVERY_POINT, lambda each: each.log.recovery_point)
+        await self._checkpoint(RECOVERY_POINT, lambda each: each.log.recovery_point, is_last)
 
-    async def note_start_offsets(self) -> None:
+    async def note_start_offsets(self, *, is_last: bool = False) -> None:
         """Write where the logs begin, of those that do not begin with their first segment."""
-        await self._checkpoint(LOG_START, start_offset_of)
+        await self._checkpoint(LOG_START, start_offset_of, is_last)
 
-    async def _checkpoint(self, name: str, offset_of: Callable[[Partition], int | None]) -> None:
+    async def _checkpoint(
+        self, name: str, offset_of: Callable[[Partition], int | None], is_last: bool
+    ) -> None:
         replicas = self._parts.replicas
         for directory in replicas.online_directories:
-            await replicas.checkpoint(directory, name, offset_of)
+            await replicas.checkpoint(directory, name, offset_of, is_last=is_last)
 
     async def checkpoint_all(self) -> None:
         """Write every checkpoint, at a clean stop."""
-        await self.note_high_watermarks()
-        await self.note_recovery_points()
-        await self.note_start_offsets()
+        await self.note_high_watermarks(is_last=True)
+        await self.note_recovery_points(is_last=True)
+        await self.note_start_offsets(is_last=True)
 
     # Logs.
 

@@ -12,6 +12,7 @@ not, and the log goes at least back to the newest one.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,6 +33,7 @@ from strom.broker.snapshots import (
 from strom.log.cold import patiently
 from strom.log.config import LogConfig
 from strom.log.directory import METADATA_TOPIC, PARTITION_METADATA, write_id
+from strom.log.disk import is_short
 from strom.log.files import OpenFiles
 from strom.log.log import Log
 from strom.log.producers import Origin
@@ -113,6 +115,8 @@ class Quorum:
         self._snapshot_id = loaded.snapshot_id
         self._snapshot_ms = at.clock()
         self._bytes_since_snapshot = loaded.bytes_read
+        #: There was no room for one when it was last due.
+        self._is_short = False
         #: How old the snapshots are: the time of the newest record in each, if it says so.
         self._times: dict[SnapshotId, int | None] = {}
 
@@ -287,7 +291,24 @@ class Quorum:
         )
 
     async def write_snapshot(self, image: Image) -> None:
-        """Write the image, which must be a committed one, and drop what is then too old."""
+        """Write the image, which must be a committed one, and drop what is then too old.
+
+        A disk that is full is tried again with the next records; any other error is the end of
+        the log, and `run` tells it.
+        """
+        try:
+            await self._write_snapshot(image)
+            await self.drop_old()
+            self._is_short = False
+        except OSError as error:
+            if not is_short(error):
+                self._log.failed = error
+                self._appended.set()
+            elif not self._is_short:
+                self._is_short = True
+                log.warning("There is no snapshot of the metadata for now: %s", error)
+
+    async def _write_snapshot(self, image: Image) -> None:
         taken = SnapshotId(image.end_offset, image.leader_epoch)
         if taken <= self._snapshot_id:
             return
@@ -295,8 +316,7 @@ class Quorum:
         path = f"{self._log.directory}/{taken.file_name}"
         voters = self._node.voters
         disk = self._disk
-        self._snapshot_ms = now_ms
-        self._bytes_since_snapshot = 0
+        contained_bytes = self._bytes_since_snapshot
 
         def write() -> None:
             data = write_snapshot(
@@ -310,9 +330,10 @@ class Quorum:
 
         await self._offload(write)
         self._snapshot_id = taken
+        self._snapshot_ms = now_ms
+        self._bytes_since_snapshot -= contained_bytes
         # The next start reads the log from the snapshot on; then it need not search for that.
         self._log.roll(now_ms)
-        await self.drop_old()
 
     async def drop_old(self) -> None:
         """Remove the snapshots that are too much or too old, and the log in front of the rest.
@@ -324,10 +345,12 @@ class Quorum:
         found: list[tuple[SnapshotId, int]] = []
 
         def look() -> None:
-            found.extend(list_snapshots(disk, directory))
-            for each, _ in found:
-                if each not in times:
-                    times[each] = last_timestamp_ms(disk, f"{directory}/{each.file_name}")
+            for each, size in list_snapshots(disk, directory):
+                # Who drops some at the same time may have dropped it.
+                with contextlib.suppress(FileNotFoundError):
+                    if each not in times:
+                        times[each] = last_timestamp_ms(disk, f"{directory}/{each.file_name}")
+                    found.append((each, size))
 
         await self._offload(look)
         self._times = {each: times[each] for each, _ in found}

@@ -72,6 +72,8 @@ class Replicas:
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
         #: What was told of damaged segments; once is enough.
         self._damaged: set[str] = set()
+        #: The directories that were full when something was last to be written there.
+        self._short: set[LogDirectory] = set()
         #: Directories of which a checkpoint is being written, by their path.
         self._writing: dict[str, asyncio.Future[None]] = {}
         #: The partitions that are not where the metadata says, each with where it is.
@@ -423,19 +425,34 @@ class Replicas:
 
     def blame(self, partition: Partition, error: OSError) -> None:
         """Take the partition's directory out of use, unless it is no fault of the disk."""
-        if not is_short(error):
+        if is_short(error):
+            self._note_short(partition.directory, error)
+        else:
             partition.log.failed = error
             self.check(partition)
+
+    def _note_short(self, directory: LogDirectory, error: OSError) -> None:
+        """Say, once while it lasts, that a directory is full: it is no broken one."""
+        if directory not in self._short:
+            self._short.add(directory)
+            log.warning("The log directory %s is tried again later: %s", directory.path, error)
 
     # Checkpoints.
 
     async def checkpoint(
-        self, directory: LogDirectory, name: str, offset_of: Callable[[Partition], int | None]
+        self,
+        directory: LogDirectory,
+        name: str,
+        offset_of: Callable[[Partition], int | None],
+        *,
+        is_last: bool = False,
     ) -> None:
         """Write one checkpoint of a directory; an error of the disk takes it out of use.
 
-        One is written at a time: two writers of one file would take its temporary name from
-        each other. The offsets are gathered when it is our turn, so none overwrites newer ones.
+        If it is only full, the checkpoint before is good enough until the next one, but not after
+        the last one: what is marked as clean is not looked through for what came later. One is
+        written at a time: two writers of one file would take its temporary name from each other.
+        The offsets are gathered when it is our turn, so none overwrites newer ones.
         """
         while (writing := self._writing.get(directory.path)) is not None:
             await asyncio.shield(writing)
@@ -443,9 +460,13 @@ class Replicas:
         try:
             if directory.failed is None:
                 offsets = gather(self.partitions_in(directory), offset_of)
-                await self._host.offload(lambda: directory.write_checkpoint(name, offsets))
+                if await self._host.offload(lambda: directory.write_checkpoint(name, offsets)):
+                    self._short.discard(directory)
         except OSError as error:
-            self.fail(directory, error)
+            if is_short(error) and not is_last:
+                self._note_short(directory, error)
+            else:
+                self.fail(directory, error)
         finally:
             del self._writing[directory.path]
             writing.set_result(None)

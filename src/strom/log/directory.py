@@ -190,12 +190,14 @@ class LogDirectory:
                 self.was_clean = False
             return {}
 
-    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace a checkpoint file, if something has changed."""
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Replace a checkpoint file, if something has changed; tell whether it has."""
         content = hash(frozenset(offsets.items()))
-        if self._saved.get(name) != content:
-            write_checkpoint(self.disk, f"{self.path}/{name}", offsets)
-            self._saved[name] = content
+        if self._saved.get(name) == content:
+            return False
+        write_checkpoint(self.disk, f"{self.path}/{name}", offsets)
+        self._saved[name] = content
+        return True
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Return up to where each log is surely on disk."""

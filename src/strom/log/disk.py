@@ -22,6 +22,7 @@ import errno
 import fcntl
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Protocol
 
 from strom.log.cold import ColdError, Take, nothing_to_take
@@ -336,6 +337,16 @@ class RealDisk:
 def is_short(error: OSError) -> bool:
     """Whether something is used up (room, descriptors, memory): no disk is broken by that."""
     return error.errno in _SHORT
+
+
+@contextlib.contextmanager
+def suppress_short() -> Iterator[None]:
+    """Let pass what cannot be done because something is used up, and can as well be done later."""
+    try:
+        yield
+    except OSError as error:
+        if not is_short(error):
+            raise
 
 
 def write_all(file: File, data: bytes, position: int) -> None:

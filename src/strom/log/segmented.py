@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from strom.log.cleaning_swap import begin_swap, end_swap
 from strom.log.config import LOG_APPEND_TIME, LogConfig
-from strom.log.disk import File
+from strom.log.disk import File, is_short, suppress_short
 from strom.log.files import OpenFiles
 from strom.log.flush import WRITE_BACK_BYTES, Flush, WriteBack
 from strom.log.producers import Producers
@@ -194,13 +194,11 @@ class SegmentedLog:
             self.segments.remove(left)
 
     def _add_segment(self, base_offset: int, now_ms: int) -> None:
-        config = self._config
         segment = Segment(self._files, self.directory, base_offset, 0, now_ms)
-        segment.interval_bytes = config.index_interval_bytes
-        segment.create(config.segment_bytes if config.preallocate else 0)
+        segment.interval_bytes = self._config.index_interval_bytes
+        segment.create(self._config.segment_bytes if self._config.preallocate else 0)
         self.segments.append(segment)
-        self._unsynced_names = True
-        self._is_touched = True
+        self._is_touched = self._unsynced_names = True
 
     def _activate(self) -> None:
         segment = self._active = self.segments[-1]
@@ -342,8 +340,7 @@ class SegmentedLog:
 
     def _begin_truncation(self) -> None:
         self._truncations += 1
-        self._is_touched = True
-        self._unsynced_names = True
+        self._is_touched = self._unsynced_names = True
 
     def _restore_producers(self) -> None:
         """Find the producers again as they were at the end that the log has now."""
@@ -375,7 +372,13 @@ class SegmentedLog:
         if len(reasons) == len(self.segments):
             # There is always a segment, and the offsets go on.
             self._active.offset_index_now()
-            self.roll(now_ms)
+            try:
+                self.roll(now_ms)
+            except OSError as error:
+                if not is_short(error) or len(reasons) == 1:
+                    raise
+                # There is no room for a new one: the others make some.
+                reasons.pop()
         gone, self.segments = self.segments[: len(reasons)], self.segments[len(reasons) :]
         files: list[str] = []
         for segment in gone:
@@ -383,7 +386,8 @@ class SegmentedLog:
         before = self.start_offset
         self.start_offset = max(before, self.segments[0].base_offset)
         self.recovery_point = max(self.recovery_point, self.start_offset)
-        self.epochs.truncate_from_start(self.start_offset)
+        with suppress_short():
+            self.epochs.truncate_from_start(self.start_offset)
         self._is_touched = self._unsynced_names = True
         return Retained(tuple(files), self.start_offset != before, tuple(reasons))
 

@@ -5,6 +5,7 @@
     disk.cut_power_after(n)        the n-th change from now on is under way when the power goes:
                                    it and all that is tried after it raise PowerCutError
     disk.fail_next("write_at")     the next such operation raises, having done a part of its work
+    disk.is_full = True            nothing more can be written or created
     disk.shorten_next(n)           the next write takes n bytes only and says so
     disk.break_reads("/data/two")  what is under this path and not in memory cannot be read any more
     disk.cool()                    nothing is in memory any more: what is opened or read next has
@@ -30,6 +31,7 @@ from strom.log.disk import Bytes
 
 _DIRECTORY = None
 PAGE_BYTES = 4096
+_TAKES_ROOM = ("write_at", "create", "make_directory")
 
 
 class Wait(NamedTuple):
@@ -217,6 +219,8 @@ class FakeDisk:
         self._unreadable: str | None = None
         self._changes_left: int | None = None
         self._is_off = False
+        #: There is no room left.
+        self.is_full = False
         #: How often the power went.
         self.crashes = 0
         #: How many changes were made; `cut_power_after` counts the same.
@@ -276,6 +280,8 @@ class FakeDisk:
         if operation in self._fail:
             number = self._fail.pop(operation)
             raise OSError(number, os.strerror(number))
+        if self.is_full and operation in _TAKES_ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if size:
             if self._changes_left is not None:
                 self._changes_left -= 1

@@ -1,0 +1,243 @@
+"""A full disk is no broken one: what cannot be written is tried again, and nothing is lost.
+
+Also what a running broker does with the snapshots of its metadata, of which a full disk takes one.
+A disk in memory stands under the broker.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from strom.broker.broker import StorageLostError
+from strom.broker.host import Host
+from strom.broker.housekeeping import Housekeeping
+from strom.testing.broker import LocalBroker
+from strom.testing.disk import FakeDisk
+from tests.broker.api.conftest import create, produce
+from tests.conformance.batches import batch
+from tests.conformance.raw import PATIENCE_SECONDS, Raw
+
+TOPIC = "flug"
+METADATA = "/data/__cluster_metadata-0"
+#: What is done by the clock is done by the tests.
+QUIET = dict.fromkeys(
+    (
+        "replica.high.watermark.checkpoint.interval.ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
+        "log.retention.check.interval.ms",
+    ),
+    str(24 * 60 * 60 * 1000),
+)
+SNAPSHOT_EACH_TIME = {"metadata.log.max.record.bytes.between.snapshots": "1"}
+
+
+@pytest.fixture
+def disk():
+    made = FakeDisk()
+    made.make_directory("/data")
+    return made
+
+
+def broker_on(disk, **settings):
+    return LocalBroker({**QUIET, **settings}, directory=Path("/data"), host=Host(disk=disk))
+
+
+def on_loop(local, work):
+    return asyncio.run_coroutine_threadsafe(work, local._loop).result(PATIENCE_SECONDS)
+
+
+def log_of(local):
+    return local.broker.parts.replicas.find(TOPIC, 0).log
+
+
+async def roll(local):
+    log_of(local).roll(local.broker.parts.host.now_ms())
+
+
+def fill(local, raw, batches):
+    """Write batches of one record, each into a segment of its own."""
+    create(raw, TOPIC, partitions=1)
+    for number in range(batches):
+        if number:
+            on_loop(local, roll(local))
+        produce(raw, TOPIC, batch([b"v"]))
+
+
+def produced(raw):
+    data = {"index": 0, "records": bytes(batch([b"v"]))}
+    topics = [{"name": TOPIC, "partition_data": [data]}]
+    asked = {"acks": -1, "timeout": 5000, "topic_data": topics}
+    return raw.ask("produce", 9, asked)["responses"][0]["partition_responses"][0]["error_code"]
+
+
+def end_offset(raw):
+    place = {"partition_index": 0, "timestamp": -1}
+    asked = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": [place]}]}
+    (found,) = raw.ask("list_offsets", 7, asked)["topics"][0]["partitions"]
+    assert found["error_code"] == "none"
+    return found["offset"]
+
+
+def told(caplog, level):
+    return [each.getMessage() for each in caplog.records if each.levelno == level]
+
+
+def test_a_broker_whose_disk_is_full_for_a_while_goes_on(disk, caplog):
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 3)
+        chores = Housekeeping(local.broker.parts, None)
+        disk.is_full = True
+        assert produced(raw) == "kafka_storage_error"
+        for _ in range(2):
+            on_loop(local, chores.note_high_watermarks())
+            on_loop(local, chores.note_recovery_points())
+        (warning,) = told(caplog, logging.WARNING)
+        assert warning.startswith("The log directory /data is tried again later: [Errno 28]")
+        assert end_offset(raw) == 3
+        disk.is_full = False
+        on_loop(local, chores.note_high_watermarks())
+        assert b"\nflug 0 3\n" in disk.read("/data/replication-offset-checkpoint")
+        assert produced(raw) == "none"
+        disk.is_full = True
+        on_loop(local, chores.note_high_watermarks())
+        assert len(told(caplog, logging.WARNING)) == 2, "it is another time"
+        disk.is_full = False
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert end_offset(raw) == 4
+    assert not told(caplog, logging.ERROR)
+
+
+def test_retention_makes_room_on_a_full_disk(disk, caplog):
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 3)
+        log = log_of(local)
+
+        async def retain():
+            log.config = replace(log.config, retention_ms=1)
+            await Housekeeping(local.broker.parts, None).retain()
+
+        disk.is_full = True
+        for _ in range(2):
+            on_loop(local, retain())
+            assert [each.base_offset for each in log.segments] == [2], "there is always one"
+        disk.is_full = False
+        on_loop(local, retain())
+        assert [each.base_offset for each in log.segments] == [3]
+        assert end_offset(raw) == 3
+        assert produced(raw) == "none"
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert end_offset(raw) == 4
+    assert len(told(caplog, logging.WARNING)) == 1
+    assert not told(caplog, logging.ERROR)
+
+
+def test_a_stop_on_a_full_disk_is_no_clean_one_and_loses_nothing(disk):
+    local = broker_on(disk).start()
+    with Raw(local.bootstrap) as raw:
+        fill(local, raw, 2)
+        on_loop(local, Housekeeping(local.broker.parts, None).checkpoint_all())
+        produce(raw, TOPIC, batch([b"later"]))
+        disk.is_full = True
+    with contextlib.suppress(StorageLostError):
+        local.stop()
+    assert not disk.exists("/data/.kafka_cleanshutdown")
+    disk.is_full = False
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert end_offset(raw) == 3
+
+
+def test_records_are_deleted_once_that_can_be_written(disk):
+    def delete(raw):
+        place = {"partition_index": 0, "offset": 1}
+        asked = {"topics": [{"name": TOPIC, "partitions": [place]}], "timeout": 5000}
+        (found,) = raw.ask("delete_records", 2, asked)["topics"][0]["partitions"]
+        return found["error_code"], log_of(local).start_offset
+
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 2)
+        disk.is_full = True
+        assert delete(raw) == ("kafka_storage_error", 0)
+        disk.is_full = False
+        assert delete(raw) == ("none", 1)
+
+
+# Snapshots of the metadata.
+
+
+def snapshots(disk):
+    """The names of the snapshots, but for the one that a cluster begins with."""
+    names = [name for name, _ in disk.scan(METADATA) if name.endswith(".checkpoint")]
+    return [name for name in names if not name.startswith(f"{0:020}")]
+
+
+def until(condition, raw):
+    """Wait for what a broker does on its own."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        raw.ask("api_versions", 3, {})
+
+
+def topics(raw):
+    return {each["name"] for each in raw.ask("metadata", 12, {"topics": None})["topics"]}
+
+
+def change(raw, retention_ms):
+    """Change the cluster in a way that no log has to follow."""
+    setting = {"name": "retention.ms", "config_operation": 0, "value": str(retention_ms)}
+    resource = {"resource_type": 2, "resource_name": TOPIC, "configs": [setting]}
+    asked = {"resources": [resource], "validate_only": False}
+    raw.send("incremental_alter_configs", 1, asked)
+
+
+def test_a_broker_writes_snapshots_and_starts_from_the_newest(disk):
+    with broker_on(disk, **SNAPSHOT_EACH_TIME) as local, Raw(local.bootstrap) as raw:
+        names = {f"topic-{number}" for number in range(3)}
+        for name in sorted(names):
+            before = snapshots(disk)
+            create(raw, name, partitions=1)
+            until(lambda: snapshots(disk) != before, raw)  # noqa: B023 - called at once
+    first = min(name for name, _ in disk.scan(METADATA) if name.endswith(".log"))
+    newest = int(snapshots(disk)[-1].partition("-")[0])
+    assert int(first.removesuffix(".log")) < newest
+    disk.remove(f"{METADATA}/{first}")
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert topics(raw) >= names
+
+
+def test_a_snapshot_for_which_there_is_no_room_is_written_later(disk, caplog):
+    with broker_on(disk, **SNAPSHOT_EACH_TIME) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        until(lambda: snapshots(disk), raw)
+        before = snapshots(disk)
+        disk.fail_next("rename", errno.ENOSPC)
+        change(raw, 10**6)
+        assert raw.receive("incremental_alter_configs", 1)
+        until(lambda: told(caplog, logging.WARNING), raw)
+        assert told(caplog, logging.WARNING)[0].startswith("There is no snapshot of the metadata")
+        assert snapshots(disk) == before
+        change(raw, 10**7)
+        assert raw.receive("incremental_alter_configs", 1)
+        until(lambda: snapshots(disk) != before, raw)
+    assert not told(caplog, logging.ERROR)
+
+
+def test_a_disk_that_breaks_over_a_snapshot_ends_the_broker_with_one_line(disk, caplog):
+    local = broker_on(disk, **SNAPSHOT_EACH_TIME).start()
+    with Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        until(lambda: snapshots(disk), raw)
+        disk.fail_next("rename", errno.EIO)
+        change(raw, 10**6)
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError) as caught:
+        local.stop()
+    assert str(caught.value) == "the metadata log in /data failed: Input/output error"
+    assert not told(caplog, logging.ERROR)
