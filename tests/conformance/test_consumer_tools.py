@@ -1,6 +1,6 @@
 """Apache Kafka's own consumer with the consumer protocol (KIP-848), and what its tools tell of it.
 
-Rows: GRP-01, GRP-05, OFS-08, OFS-09. Each tool costs a second, so each test does much.
+Rows: GRP-01, GRP-05, OFS-08, OFS-09, MON-07. Each tool costs a second, so each test does much.
 """
 
 import re
@@ -8,7 +8,8 @@ import re
 import pytest
 
 from tests import nodes
-from tests.conformance.test_groups_tools import Console, Tools, until
+from tests.conformance.raw import Raw
+from tests.conformance.test_groups_tools import Console, Tools, committed, until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -17,7 +18,9 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": 100,
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.assignment.interval.ms": 100,
+    "group.initial.rebalance.delay.ms": 200,
 }
+PARTITIONS, RECORDS = 3, 20_000
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,39 @@ def test_the_settings_of_a_group_by_kafkas_tool(tools, name):
     wrong = "consumer.session.timeout.ms=1"
     refused = tools.run("kafka-configs", *group, "--alter", "--add-config", wrong, fails=True)
     assert "must be greater than or equal to group.consumer.min.session.timeout.ms" in refused
+
+
+def test_the_consumer_performance_tool_with_either_protocol(tools, broker, name):
+    """MON-07: it reads all that there is, and has committed it when it ends."""
+    tools.run("kafka-topics", "--create", "--topic", name, "--partitions", PARTITIONS)
+    sending = "--num-records", RECORDS, "--record-size", 100, "--throughput", -1
+    tools.run("kafka-producer-perf-test", "--topic", name, *sending)
+    protocols = ("classic", "consumer")
+    reports = tools.together(
+        *(
+            (
+                tools.run,
+                "kafka-consumer-perf-test",
+                *("--topic", name, "--num-records", RECORDS, "--group", f"{name}-{protocol}"),
+                *("--command-property", f"group.protocol={protocol}"),
+            )
+            for protocol in protocols
+        )
+    )
+    for protocol, report in zip(protocols, reports, strict=True):
+        assert records_read(report) == RECORDS, report
+        offsets = committed(broker.bootstrap, f"{name}-{protocol}", name)
+        assert (len(offsets), sum(offsets)) == (PARTITIONS, RECORDS)
+    with Raw(broker.bootstrap) as raw:
+        kinds = {
+            each["group_id"]: each["group_type"] for each in raw.ask("list_groups", 5)["groups"]
+        }
+    assert [kinds[f"{name}-{protocol}"].lower() for protocol in protocols] == list(protocols)
+
+
+def records_read(report):
+    """How many records the tool says that it has read: names in one line, numbers in the next."""
+    lines = report.splitlines()
+    (head,) = [n for n, line in enumerate(lines) if "data.consumed.in.nMsg," in line]
+    names = [each.strip() for each in lines[head].split(",")]
+    return int(lines[head + 1].split(",")[names.index("data.consumed.in.nMsg")])
