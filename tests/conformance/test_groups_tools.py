@@ -7,6 +7,7 @@ test does much.
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -98,13 +99,15 @@ class Console:
     def __init__(self, bootstrap, *arguments):
         command = [sys.executable, nodes.PEER, "tool", "kafka-console-consumer"]
         often = "--command-property", "auto.commit.interval.ms=100"
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when it has ended
         self.process = subprocess.Popen(
             [*command, "--bootstrap-server", bootstrap, *often, *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self.errors,
             text=True,
         )
-        self.lines = []
+        #: What it printed; and when it has ended, what it said beside that.
+        self.lines, self.said = [], ""
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
 
@@ -120,6 +123,10 @@ class Console:
         self.process.wait(PATIENCE_SECONDS)
         self.thread.join()
         self.process.stdout.close()
+        if not self.errors.closed:
+            self.errors.seek(0)
+            self.said = self.errors.read()
+            self.errors.close()
         return self.lines
 
 
@@ -156,6 +163,10 @@ def test_a_group_reads_once_and_shares_what_comes_next(tools, watching, make_top
         assert flown == [
             each.partition(":")[2] for each in FIRST_FLIGHTS.splitlines() if rocket in each
         ], "in order"
+    again = watching(*reading(topic, group))
+    until(lambda: state_of(tools.bootstrap, group) == ("Stable", 1))
+    assert again.stop() == []
+    assert "Processed a total of 0 messages" in again.said
     # What the group has read before is shown to none of them, although they ask for the beginning.
     two = [watching(*reading(topic, group)) for _ in range(2)]
     until(lambda: state_of(tools.bootstrap, group) == ("Stable", 2))
