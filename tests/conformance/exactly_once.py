@@ -10,6 +10,7 @@ them, once and in order.
 """
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -28,7 +29,7 @@ TIMEOUT_MS = 60_000
 PARTITIONS = 2
 #: How much goes into one transaction: there shall be many.
 NUMBERS_MAX = 2
-COPIED_MAX = 40
+COPIED_MAX = 10
 #: Never set.
 PAUSE = threading.Event()
 
@@ -288,7 +289,7 @@ def haunt(zombie):
 
 
 def copy(bootstrap, source, target, name, seed):
-    """Copy until killed: each batch, and how far that is, in one transaction."""
+    """Copy until killed: each batch, and how far that is, in one transaction; tell of each."""
     dice = random.Random(seed)
     common = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
     consumer = Consumer(
@@ -300,6 +301,9 @@ def copy(bootstrap, source, target, name, seed):
             "auto.offset.reset": "earliest",
             "session.timeout.ms": 2000,
             "heartbeat.interval.ms": 200,
+            # It has read to the end long before it has copied, and seeks back when it aborts: what
+            # waits there for more would hold up that read.
+            "fetch.wait.max.ms": 20,
         }
     )
     producer = Producer(
@@ -319,6 +323,7 @@ def copy(bootstrap, source, target, name, seed):
             producer.abort_transaction()
             for each in consumer.committed(consumer.assignment(), timeout=PATIENCE_SECONDS):
                 consumer.seek(TopicPartition(each.topic, each.partition, max(each.offset, 0)))
+        os.write(sys.stdout.fileno(), b".")
 
 
 def is_committed(producer, consumer, *, commit):
@@ -336,19 +341,24 @@ def is_committed(producer, consumer, *, commit):
 
 
 class CopierProcess:
-    """A copier that can be killed; it is begun again under the same transactional id."""
+    """A copier that can be killed; it is begun again under the same transactional id.
 
-    def __init__(self, *arguments):
-        self.arguments = arguments
-        self.process = None
+    The tally is a file that has a byte for each transaction that the copier saw the end of.
+    """
+
+    def __init__(self, tally, *arguments):
+        self.tally, self.arguments = tally, arguments
+        self.process, self.lives = None, 0
 
     def start(self):
         """Begin it, unless it runs."""
         if self.process is None or self.process.poll() is not None:
             command = [sys.executable, "-m", "tests.conformance.exactly_once"]
-            self.process = subprocess.Popen(
-                [*command, json.dumps(self.arguments)], stderr=subprocess.DEVNULL
-            )
+            self.lives += 1
+            with open(self.tally, "ab") as tally:
+                self.process = subprocess.Popen(
+                    [*command, json.dumps(self.arguments)], stdout=tally, stderr=subprocess.DEVNULL
+                )
 
     def kill(self):
         if self.process is not None:
