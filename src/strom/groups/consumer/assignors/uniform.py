@@ -62,18 +62,26 @@ class Shares:
 
     def _wished(self) -> list[frozenset[int]]:
         known: dict[frozenset[UUID], frozenset[int]] = {}
+        wishes: list[frozenset[int]] = []
         for each in self._subscribers:
-            if each.topics not in known:
-                known[each.topics] = frozenset([self._places[topic] for topic in each.topics])
-        return [known[each.topics] for each in self._subscribers]
+            wish = known.get(each.topics)
+            if wish is None:
+                wish = frozenset([self._places[topic] for topic in each.topics])
+                known[each.topics] = wish
+            wishes.append(wish)
+        return wishes
 
     def keep(self) -> None:
         """Let everybody keep what it may keep."""
         taken: list[set[int]] = [set() for _ in self._topics]
+        # A topic's hash is dear, and mostly it is the same topic as the one before.
+        topic_before: UUID | None = None
+        place = NOWHERE
         for member, subscriber in enumerate(self._subscribers):
-            wish = self._wishes[member]
+            wish, held = self._wishes[member], self._held[member]
             for topic, partitions in subscriber.owned.items():
-                place = self._places.get(topic, NOWHERE)
+                if topic is not topic_before:
+                    topic_before, place = topic, self._places.get(topic, NOWHERE)
                 kept = NONE
                 if place in wish:
                     kept = _still_free(partitions, taken[place], self._counts[place])
@@ -81,7 +89,7 @@ class Shares:
                     self._changed.add(member)
                 if kept:
                     taken[place] |= kept
-                    self._held[member][place] = kept
+                    held[place] = kept
                     self._loads[member] += len(kept)
                     self._holders[place].add(member)
 
@@ -221,15 +229,12 @@ class Shares:
 
     def assignment(self) -> dict[str, Partitions]:
         """Return what each member shall have: what it had, as it was, if it keeps just that."""
-        shares: dict[str, Partitions] = {}
-        for member, subscriber in enumerate(self._subscribers):
-            if member in self._changed:
-                held = self._held[member]
-                shares[subscriber.member_id] = {
-                    self._topics[place]: partitions for place, partitions in held.items()
-                }
-            else:
-                shares[subscriber.member_id] = subscriber.owned
+        shares = {each.member_id: each.owned for each in self._subscribers}
+        for member in self._changed:
+            held = self._held[member]
+            shares[self._subscribers[member].member_id] = {
+                self._topics[place]: partitions for place, partitions in held.items()
+            }
         return shares
 
 
