@@ -9,7 +9,15 @@ from strom.groups.classic.logged import group_tombstone
 from strom.groups.consumer.draft import Draft, Moment
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.leaving import leave
-from strom.groups.consumer.member import AWAY, JOINING, LEFT, NO_TIMEOUT, Member, partitions_of
+from strom.groups.consumer.member import (
+    AWAY,
+    JOINING,
+    LEFT,
+    NO_TIMEOUT,
+    WHO,
+    Member,
+    partitions_of,
+)
 from strom.groups.consumer.membership import check_epoch, check_room, find_static, take_place
 from strom.groups.consumer.progress import assign_if_due, take_in, take_step
 from strom.groups.consumer.replies import Beat, not_a_consumer_group
@@ -94,18 +102,19 @@ def _join_by_name(draft: Draft, member_id: str, instance_id: str) -> Member:
 def _told(member: Member, said: Heartbeat) -> Member:
     """Return the member with what it says of itself."""
     timeout_ms = said.rebalance_timeout_ms
-    return member._replace(
-        instance_id=_or(said.instance_id, member.instance_id),
-        rack=_or(said.rack, member.rack),
-        client_id=said.client_id,
-        client_host=said.client_host,
-        topic_names=member.topic_names if said.topic_names is None else said.topic_names,
-        pattern=member.pattern if said.pattern is None else said.pattern,
-        rebalance_timeout_ms=member.rebalance_timeout_ms
-        if timeout_ms == NO_TIMEOUT
-        else timeout_ms,
-        assignor=_or(said.assignor, member.assignor),
-        classic=None,
+    # As `_replace` does, in a third of its time.
+    return Member(
+        member.id,
+        _or(said.instance_id, member.instance_id),
+        _or(said.rack, member.rack),
+        said.client_id,
+        said.client_host,
+        member.topic_names if said.topic_names is None else said.topic_names,
+        member.pattern if said.pattern is None else said.pattern,
+        member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
+        _or(said.assignor, member.assignor),
+        None,
+        *member[WHO:],
     )
 
 
