@@ -239,7 +239,7 @@ class Connection:
         start = self._start
         if self._end - start < SIZE_BYTES:
             return False
-        (size,) = INT32.unpack_from(self._buffer, start)
+        size: int = INT32.unpack_from(self._buffer, start)[0]
         return 0 <= size <= REQUEST_AWAITED_BYTES_MAX and start + SIZE_BYTES + size <= self._end
 
     def _send_joined(self) -> None:

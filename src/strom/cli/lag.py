@@ -61,7 +61,7 @@ def positions(
     committed = commits(admin, group.group_id)
     stored = {place_of(each): each.offset for each in committed}
     # What is no offset is not behind.
-    read = {place_of(each) for each in committed if each.metadata != MARKER_METADATA}
+    read = {place_of(each) for each in committed if not is_marker(each)}
     owners = {place_of(each): member for member in group.members for each in assigned(member)}
     places = sorted(stored.keys() | owners.keys())
     ends = end_offsets(admin, places)
@@ -90,6 +90,11 @@ def owner_of(member: "MemberDescription | None") -> tuple[str, str, str]:
     if member is None:
         return NOBODY, NOBODY, NOBODY
     return member.member_id, member.host, member.client_id
+
+
+def is_marker(committed: "TopicPartition") -> bool:
+    """Whether what is stored is no offset; confluent-kafka may read metadata beyond its end."""
+    return (committed.metadata or "").startswith(MARKER_METADATA)
 
 
 def place_of(partition: "TopicPartition") -> Place:
