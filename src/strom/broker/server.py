@@ -118,7 +118,6 @@ class Server:
         #: Set when a connection is gone.
         self._has_left = asyncio.Event()
         self.now_ms = parts.host.now_ms
-        self.on_unreadable = parts.replicas.note_unsent
 
     def accept(self) -> None:
         """Let clients in where there are not too many, unless it is over."""
@@ -188,6 +187,10 @@ class Server:
         if error is not None and not isinstance(error, ConnectionError):
             log.warning("Closed the connection from %s:%d: %s", *connection.address[:2], error)
         self.accept()
+
+    def on_unreadable(self, file: object, error: OSError) -> None:
+        """Have the disk looked at that a log's file cannot be read from."""
+        self._parts.replicas.note_unsent(file, error)
 
     def look_after(self) -> None:
         """Close the connections that have been idle for too long; let in whom there is room for."""
