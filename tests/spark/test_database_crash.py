@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from examples.final_project.database.addresses import WRITER, acting_as
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from tests import nodes
@@ -50,12 +51,12 @@ class Case:
         self._directory = nodes.new_directory("database-crash")
         self._server = server
         self.broker = nodes.StromProcess(self._directory / "broker")
-        where = self.broker.bootstrap, server.url(role="flights_writer"), self._directory
+        migrate(server.url())
+        where = self.broker.bootstrap, acting_as(server.url(), WRITER), self._directory
         self.query = Query(self._directory, "tests.spark.crashing_database", *where)
         self.sent = 0
 
     def start(self):
-        migrate(self._server.url())
         with psycopg.connect(self._server.url(), autocommit=True) as connection:
             connection.execute(COUNTED)
         self.broker.start()
