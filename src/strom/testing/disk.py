@@ -419,13 +419,15 @@ class FakeDisk:
         if path not in self._names:
             raise _missing(path)
         prefix = path + "/"
-        names = sorted(self._names)
+        # A copy: threads of a broker go on renaming.
+        inodes = dict(self._names)
+        names = sorted(inodes)
         children = []
         for name in names[bisect_left(names, prefix) :]:
             if not name.startswith(prefix):
                 break
             if "/" not in name[len(prefix) :]:
-                children.append((name[len(prefix) :], self._names[name]))
+                children.append((name[len(prefix) :], inodes[name]))
         return children
 
     def _change_name(self, source: str | None, target: str | None, inode: Inode | None) -> None:
