@@ -238,7 +238,7 @@ def test_a_disk_that_breaks_over_a_snapshot_ends_the_broker_with_one_line(disk, 
     local = broker_on(disk, **SNAPSHOT_EACH_TIME).start()
     with Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)
-        until(lambda: snapshots(disk), raw)
+        until(lambda: has_all(local, disk), raw)
         disk.fail_next("rename", errno.EIO)
         change(raw, 10**6)
         local._thread.join(PATIENCE_SECONDS)
