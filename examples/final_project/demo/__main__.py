@@ -228,8 +228,10 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
 def stay(demo: Demo) -> None:
     """Go on until somebody ends it."""
     demo.scheduler.resume()
-    say(f"It goes on. Brokers: {demo.bootstrap}; database: {shown(demo.reader)}. Ctrl+C ends it.")
+    told = f"It goes on. Brokers: {demo.bootstrap}; database: {shown(demo.reader)}. Ctrl+C ends it."
     with suppress(KeyboardInterrupt):
+        # Whoever reads it may end it at once.
+        say(told)
         while True:
             demo.watch(TELL_EVERY_SECONDS)
 
