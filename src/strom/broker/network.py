@@ -12,6 +12,7 @@ OSError, as the system raises it.
 import asyncio
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from strom.metadata.settings.values import BrokerSettings
@@ -20,6 +21,8 @@ from strom.metadata.settings.values import BrokerSettings
 EVERY_ADDRESS = ("", "::")
 #: How an IPv4 address looks on a socket that takes both families.
 IPV4_MAPPED = "::ffff:"
+#: The control of congestion that does not pace, and that any process may choose.
+NOT_PACED = b"reno"
 
 
 class Address(NamedTuple):
@@ -132,11 +135,24 @@ class RealListening:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         came_to = accepted.getsockname()[0]
+        if came_to == address[0]:
+            send_without_pacing(accepted)
         return Newcomer(accepted, unmapped(address[0]), address[1], unmapped(came_to))
 
     def close(self) -> None:
         """Listen no longer."""
         self._socket.close()
+
+
+def send_without_pacing(connected: socket.socket) -> None:
+    """Have nothing sent later than it could be: nobody shares the way to a peer on this machine.
+
+    BBR, the default of some systems, spreads out what is sent by a timer for every packet.
+    That is meant for routers on the way; here it takes as much time as the sending itself.
+    """
+    if hasattr(socket, "TCP_CONGESTION"):
+        with suppress(OSError):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NOT_PACED)
 
 
 class RealNetwork:
