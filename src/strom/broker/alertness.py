@@ -6,8 +6,10 @@ request. So after a small request that was answered at once the loop asks the sy
 number of times before it waits for them.
 
     asleep ──a small request, the connection's second in a row──▶ awake ──nothing came──▶ asleep,
-    and many such requests pass before it is tried again
+    and many such requests pass before it is tried again, unless many had come before
 
+- A client that mostly sends at once may rest now and then: it is waited for again with its next
+  request. One that mostly does not costs little: it is tried rarely.
 - Many clients keep the loop awake themselves: only one that is alone with it is waited for.
 - It takes no clock: what is counted is how often the loop went round, so it ends by itself.
 """
@@ -20,12 +22,14 @@ SMALL_BYTES_MAX = 2048
 ROUNDS_MAX = 300
 #: How many requests pass after a wait in vain, or when another client came in between.
 PASSED_AFTER_MISS = 200
+#: How many have to come in a row while the loop is awake to make up for a wait in vain.
+COME_ENOUGH = 20
 
 
 class Alertness:
     """Whether the loop waits for the next request awake."""
 
-    __slots__ = ("_last", "_loop", "_passed", "_rounds")
+    __slots__ = ("_come", "_last", "_loop", "_passed", "_rounds")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -35,6 +39,8 @@ class Alertness:
         self._passed = 0
         #: How often the loop will go round yet; 0 if it sleeps.
         self._rounds = 0
+        #: How many requests have come since it is awake.
+        self._come = 0
 
     @property
     def is_awake(self) -> bool:
@@ -48,15 +54,17 @@ class Alertness:
             self._passed = PASSED_AFTER_MISS
         elif self._rounds:
             self._rounds = ROUNDS_MAX
+            self._come += 1
         elif self._passed:
             self._passed -= 1
         else:
             self._rounds = ROUNDS_MAX
+            self._come = 0
             self._loop.call_soon(self._go_round)
 
     def _go_round(self) -> None:
         self._rounds -= 1
         if self._rounds:
             self._loop.call_soon(self._go_round)
-        else:
+        elif self._come < COME_ENOUGH:
             self._passed = PASSED_AFTER_MISS
