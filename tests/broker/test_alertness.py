@@ -2,7 +2,9 @@
 
 from collections import deque
 
-from strom.broker.alertness import COME_ENOUGH, PASSED_AFTER_MISS, ROUNDS_MAX, Alertness
+import pytest
+
+from strom.broker.alertness import PASSED_AFTER_MISS, ROUNDS_MAX, Alertness
 
 ONE, OTHER = 1, 2
 
@@ -59,17 +61,16 @@ def test_it_sleeps_when_nothing_comes_and_does_not_try_again_soon():
     assert alertness.is_awake
 
 
-def test_it_waits_again_at_once_for_a_client_that_rests_after_many_requests():
-    loop, alertness = expecting(PASSED_AFTER_MISS + 2 + COME_ENOUGH)
+@pytest.mark.parametrize(("come", "pass_by"), [(0, 200), (9, 20), (200, 0)])
+def test_it_tries_again_the_sooner_the_more_had_come(come, pass_by):
+    loop, alertness = expecting(PASSED_AFTER_MISS + 2 + come)
     for _ in range(ROUNDS_MAX):
         loop.go_round()
-    assert not alertness.is_awake
+    for _ in range(pass_by):
+        alertness.expect(ONE)
+        assert not alertness.is_awake
     alertness.expect(ONE)
     assert alertness.is_awake
-    for _ in range(ROUNDS_MAX):
-        loop.go_round()
-    alertness.expect(ONE)
-    assert not alertness.is_awake
 
 
 def test_it_is_not_kept_awake_by_several_clients():

@@ -6,10 +6,10 @@ request. So after a small request that was answered at once the loop asks the sy
 number of times before it waits for them.
 
     asleep ──a small request, the connection's second in a row──▶ awake ──nothing came──▶ asleep,
-    and many such requests pass before it is tried again, unless many had come before
+    and such requests pass before it is tried again: the fewer, the more had come before
 
-- A client that mostly sends at once may rest now and then: it is waited for again with its next
-  request. One that mostly does not costs little: it is tried rarely.
+- A client that mostly sends at once may rest now and then, and is waited for again soon. One that
+  mostly does not costs little: it is tried rarely.
 - Many clients keep the loop awake themselves: only one that is alone with it is waited for.
 - It takes no clock: what is counted is how often the loop went round, so it ends by itself.
 """
@@ -20,10 +20,8 @@ import asyncio
 SMALL_BYTES_MAX = 2048
 #: How often the loop goes round before it sleeps; a round takes two or three microseconds.
 ROUNDS_MAX = 300
-#: How many requests pass after a wait in vain, or when another client came in between.
+#: How many requests pass after a first wait in vain, or when another client came in between.
 PASSED_AFTER_MISS = 200
-#: How many have to come in a row while the loop is awake to make up for a wait in vain.
-COME_ENOUGH = 20
 
 
 class Alertness:
@@ -66,5 +64,5 @@ class Alertness:
         self._rounds -= 1
         if self._rounds:
             self._loop.call_soon(self._go_round)
-        elif self._come < COME_ENOUGH:
-            self._passed = PASSED_AFTER_MISS
+        else:
+            self._passed = PASSED_AFTER_MISS // (1 + self._come)
