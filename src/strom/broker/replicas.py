@@ -14,21 +14,20 @@ What is on disk is opened by `loading`, in a thread. The maps below change on th
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from uuid import UUID
 
 from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
+from strom.broker.placing import Places, Wanted
 from strom.log.batches import DamagedSegmentError
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.disk import is_short
 from strom.log.files import OpenFiles
-from strom.log.log import Log
 from strom.metadata import image as cluster
 from strom.metadata.delta import Delta
 from strom.metadata.image import Image, Resource
-from strom.metadata.records import DIRECTORY_UNASSIGNED, TOPIC_RESOURCE
+from strom.metadata.records import TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -65,6 +64,7 @@ class Replicas:
         self.directories = directories
         self._start_task = start_task
         self.files = OpenFiles(host.disk, rng=host.rng)
+        self._places = Places(host, self.files, node_id, directories)
         self._partitions: dict[str, dict[int, Partition]] = {}
         #: Assigned to this broker, but in a directory that is out of use; with their topics' ids.
         self._offline: dict[TopicPartition, UUID] = {}
@@ -157,14 +157,14 @@ class Replicas:
         for each in opened:
             self._take(each, image, settings)
         missing = [
-            (topic, index, state)
+            Wanted(topic, index, state)
             for topic in image.topics_by_name.values()
             for index, state in topic.partitions.items()
             if self._node_id in state.replicas and self.find(topic.name, index) is None
         ]
         if not self.is_complete:
             # One that was not yet assigned when the broker went down may have its log there.
-            self._offline = {(topic.name, index): topic.id for topic, index, _ in missing}
+            self._offline = {each.name: each.topic.id for each in missing}
         await self._create_all(missing, image, settings)
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
@@ -184,7 +184,7 @@ class Replicas:
 
     async def follow(self, image: Image, delta: Delta, settings: BrokerSettings) -> None:
         """Bring the partitions into the state that the image describes."""
-        created: list[tuple[cluster.Topic, int, cluster.Partition]] = []
+        created: list[Wanted] = []
         dropped: list[TopicPartition] = []
         for number, change in enumerate(delta.changes(), 1):
             if number % CHANGES_AT_ONCE == 0:
@@ -199,7 +199,7 @@ class Replicas:
             elif partition is not None and partition.topic_id == change.topic.id:
                 self._assume_role(partition, after, partition.high_watermark)
             else:
-                created.append((change.topic, change.index, after))
+                created.append(Wanted(change.topic, change.index, after))
         await self._drop_all(dropped, settings)
         if created:
             await self._create_all(created, image, settings)
@@ -248,25 +248,26 @@ class Replicas:
 
     async def _create_all(
         self,
-        wanted: Iterable[tuple[cluster.Topic, int, cluster.Partition]],
+        wanted: Iterable[Wanted],
         image: Image,
         settings: BrokerSettings,
     ) -> None:
         withheld = []
-        used = self._usage()
-        for number, (topic, index, state) in enumerate(wanted, 1):
-            directory = self._directory_for(topic, index, state, used)
+        used = self._places.usage(self.partitions())
+        for number, each in enumerate(wanted, 1):
+            directory = self._places.find(each, self._offline.get(each.name), used)
             if directory is None:
-                self._offline[topic.name, index] = topic.id
-                withheld.append(f"{topic.name}-{index}")
+                self._offline[each.name] = each.topic.id
+                withheld.append(f"{each.topic.name}-{each.index}")
                 continue
+            config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic.name)))
             try:
-                created = self._create(directory, topic, index, settings, image)
+                created = self._places.create(directory, each, config)
             except OSError as error:
-                self._offline[topic.name, index] = topic.id
+                self._offline[each.name] = each.topic.id
                 self.fail(directory, error)
                 continue
-            self._take(Opened(directory, created, topic.id, 0), image, settings)
+            self._take(Opened(directory, created, each.topic.id, 0), image, settings)
             used[directory] += 1
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -276,60 +277,6 @@ class Replicas:
                 len(withheld),
                 ", ".join(withheld[:NAMES_TOLD_MAX]),
             )
-
-    def _create(
-        self,
-        directory: LogDirectory,
-        topic: cluster.Topic,
-        index: int,
-        settings: BrokerSettings,
-        image: Image,
-    ) -> Log:
-        path = directory.partition_path(topic.name, index)
-        self._host.disk.make_directory(path)
-        created = Log.open(
-            self.files,
-            path,
-            settings.log_config(image.config((TOPIC_RESOURCE, topic.name))),
-            name=(topic.name, index),
-            clean=True,
-            recovery_point=0,
-            start_offset=0,
-            now_ms=self._host.now_ms(),
-        )
-        directory.write_topic_id(path, topic.id)
-        return created
-
-    def _usage(self) -> Counter[LogDirectory]:
-        """Return how many partitions are in each directory; of one alone nobody asks that."""
-        several = len(self.directories) > 1
-        return Counter(each.directory for each in self.partitions()) if several else Counter()
-
-    def _directory_for(
-        self,
-        topic: cluster.Topic,
-        index: int,
-        state: cluster.Partition,
-        used: Counter[LogDirectory],
-    ) -> LogDirectory | None:
-        """Return where a partition gets a log; None if it may have one that is out of reach.
-
-        A new one goes where the fewest are, by the count of those that are used. If all
-        directories are cordoned it was placed here by hand, and goes into the first.
-        """
-        assigned = state.directory_of(self._node_id)
-        for directory in self.directories:
-            if assigned is not None and directory.id == assigned:
-                return directory if directory.failed is None else None
-        is_unassigned = assigned in (None, DIRECTORY_UNASSIGNED)
-        is_new = is_unassigned and self._offline.get((topic.name, index)) != topic.id
-        if not is_new and (not self.is_complete or is_counted_on(self._node_id, state)):
-            return None
-        online = self.online_directories
-        if not online:
-            return None
-        open_ones = [each for each in online if not each.is_cordoned]
-        return min(open_ones or online[:1], key=lambda each: used[each])
 
     def _forget(self, topic: cluster.Topic, index: int) -> None:
         """Take note that the partition is no longer ours; one of the same name may be."""
@@ -470,12 +417,6 @@ class Replicas:
         finally:
             del self._writing[directory.path]
             writing.set_result(None)
-
-
-def is_counted_on(node_id: int, state: cluster.Partition) -> bool:
-    """Whether the node is one of those who are taken to have all of the partition's records."""
-    counted_on = state.isr, state.eligible_leaders, state.last_known_leaders
-    return any(node_id in nodes for nodes in counted_on)
 
 
 def gather(
