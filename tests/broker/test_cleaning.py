@@ -4,10 +4,13 @@ Rows: CMP-03, CMP-05.
 """
 
 import asyncio
+import errno
 from types import SimpleNamespace
 from uuid import UUID
 
-from strom.broker.cleaner_process import CleaningFailedError
+import pytest
+
+from strom.broker.cleaner_process import Cleaner, CleaningFailedError
 from strom.broker.cleaning import Cleaning
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
@@ -81,18 +84,18 @@ class Place:
         disk = FakeDisk()
         LogDirectory.format(disk, "/data", Meta(1, "cluster", UUID(int=9)))
         self.directory = LogDirectory.open(disk, "/data")
-        host = Host(now_ms=lambda: NOW, disk=disk, offload=self.offload)
-        self.replicas = Replicas(host, 1, [self.directory], None)
+        host = Host(now_ms=lambda: NOW, disk=disk, offload=self.offload, has_processes=False)
+        self.replicas = Replicas(host, 1, [self.directory], lambda work: work.close())
         self.logs = {topic: self.log(topic) for topic in topics}
         self.floor = Floor()
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
-        parts = SimpleNamespace(
+        self.parts = SimpleNamespace(
             settings=BrokerSettings(named),
             host=host,
             replicas=self.replicas,
             flushing=Flushing(host, self.replicas, None),
         )
-        self.cleaning = Cleaning(parts, self.floor.new_cleaner)
+        self.cleaning = Cleaning(self.parts, self.floor.new_cleaner)
 
     async def offload(self, work):
         return work()
@@ -191,3 +194,25 @@ def test_a_stop_waits_for_nobody_who_waits_for_more_to_do():
 
     playing(place, scenario)
     assert place.logs["a"].log.clean_offset == 0
+
+
+@pytest.mark.parametrize("operation", ["create", "write_at", "sync", "rename"])
+def test_a_cleaning_for_which_there_is_no_room_is_given_up_and_tried_again(operation):
+    place = Place("a")
+    place.cleaning = Cleaning(place.parts, Cleaner)
+    place.soil("a")
+    partition, disk = place.logs["a"], place.directory.disk
+    asyncio.run(place.parts.flushing.flush(partition))
+    before = names(disk), partition.log.size_bytes
+    disk.fail_next(operation, errno.ENOSPC)
+    asyncio.run(place.cleaning.clean())
+    assert place.directory.failed is None
+    assert (names(disk), partition.log.size_bytes) == before
+    assert partition.log.clean_offset == 0
+    asyncio.run(place.cleaning.clean())
+    assert partition.log.size_bytes < before[1]
+    assert partition.log.clean_offset > 0
+
+
+def names(disk):
+    return sorted(name for name, _ in disk.scan("/data/a-0"))

@@ -336,6 +336,7 @@ class Flushing:
 
     def __init__(self):
         self.wanted = False
+        self.works = True
         self.flushed = 0
 
     def on_appended(self, partition):
@@ -343,7 +344,9 @@ class Flushing:
 
     async def flush(self, partition):
         self.flushed += 1
-        partition.log.recovery_point = partition.log.end_offset
+        if self.works:
+            partition.log.recovery_point = partition.log.end_offset
+        return self.works
 
 
 class World:
@@ -743,6 +746,18 @@ def test_where_every_append_is_synced_the_answer_waits_for_it():
         return await coming, world.flushing.flushed
 
     assert coordinating(scenario, world) == ([ErrorCode.NONE], 1)
+
+
+def test_what_cannot_be_synced_is_not_said_to_be_committed():
+    world = World()
+    world.flushing.wanted, world.flushing.works = True, False
+
+    async def scenario(coordinators, world):
+        with pytest.raises(KafkaError) as refused:
+            await commit(coordinators.led(0), 5)
+        return refused.value.code
+
+    assert coordinating(scenario, world) == ErrorCode.NOT_COORDINATOR
 
 
 def test_the_offsets_of_a_transaction_are_written_as_the_producers():

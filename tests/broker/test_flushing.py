@@ -40,9 +40,9 @@ def flushed(log, times=1):
     partition = SimpleNamespace(log=log, flushing=None)
 
     async def run():
-        await asyncio.gather(*(flushing.flush(partition) for _ in range(times)))
+        return await asyncio.gather(*(flushing.flush(partition) for _ in range(times)))
 
-    asyncio.run(run())
+    assert set(asyncio.run(run())) == {log.failed is None}
     assert partition.flushing is None
     return checked
 

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -166,6 +167,80 @@ def test_records_are_deleted_once_that_can_be_written(disk):
         assert delete(raw) == ("kafka_storage_error", 0)
         disk.is_full = False
         assert delete(raw) == ("none", 1)
+
+
+def error_of_coordinator(raw):
+    """Ask for the offsets of a group, of whatever kind its coordinator's trouble is."""
+    asked = {"groups": [{"group_id": "g", "topics": None}], "require_stable": False}
+    return raw.ask("offset_fetch", 8, asked)["groups"][0]["error_code"]
+
+
+def test_what_was_created_without_room_for_its_logs_is_served_once_there_is_some(disk, caplog):
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        chores = Housekeeping(local.broker.parts, None)
+        disk.fail_next("make_directory", errno.ENOSPC)
+        create(raw, TOPIC, partitions=1)
+        assert produced(raw) == "kafka_storage_error"
+        on_loop(local, chores.begin_logs())
+        assert produced(raw) == "none"
+        disk.fail_next("make_directory", errno.ENOSPC)
+        found = raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
+        assert found["coordinators"][0]["error_code"] == "none"
+        assert error_of_coordinator(raw) == "not_coordinator"
+        on_loop(local, chores.begin_logs())
+        assert error_of_coordinator(raw) == "none"
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert end_offset(raw) == 1
+    assert not told(caplog, logging.ERROR)
+
+
+def create_flushed(raw, messages):
+    setting = {"name": "flush.messages", "value": str(messages)}
+    topic = {"name": TOPIC, "num_partitions": 1, "replication_factor": 1, "configs": [setting]}
+    asked = {"topics": [topic], "timeout_ms": 5000, "validate_only": False}
+    assert raw.ask("create_topics", 7, asked)["topics"][0]["error_code"] == "none"
+
+
+class Crowded(FakeDisk):
+    """A disk of a process that has no descriptor left."""
+
+    is_crowded = False
+
+    def open(self, path, *, create=False):
+        if self.is_crowded:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().open(path, create=create)
+
+
+def test_what_cannot_be_opened_to_be_synced_is_synced_later(caplog):
+    disk = Crowded()
+    disk.make_directory("/data")
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create_flushed(raw, messages=2)
+        assert produced(raw) == "none"
+        on_loop(local, roll(local))
+        disk.is_crowded = True
+        assert produced(raw) == "kafka_storage_error"
+        assert log_of(local).recovery_point == 0, "what is not synced is not said to be"
+        disk.is_crowded = False
+        assert produced(raw) == "none"
+        assert log_of(local).recovery_point == 3
+    assert len(told(caplog, logging.WARNING)) == 1
+    assert not told(caplog, logging.ERROR)
+
+
+def test_a_sync_without_room_takes_the_directory_out_of_use(disk, caplog):
+    """The system may have dropped what it could not write; the next sync would succeed."""
+    local = broker_on(disk).start()
+    with Raw(local.bootstrap) as raw:
+        create_flushed(raw, messages=1)
+        disk.fail_next("sync", errno.ENOSPC)
+        assert produced(raw) == "kafka_storage_error"
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError):
+        local.stop()
+    (error,) = told(caplog, logging.ERROR)
+    assert error.startswith("The log directory /data failed ([Errno 28]")
 
 
 # Snapshots of the metadata.

@@ -1,6 +1,7 @@
 """What becomes of partitions when their disk fails, and of checkpoints that many want to write."""
 
 import asyncio
+import errno
 from uuid import UUID
 
 import pytest
@@ -13,6 +14,7 @@ from strom.metadata.delta import advance
 from strom.metadata.image import Image
 from strom.metadata.records import PartitionChange, PartitionCreated, RemoveTopic, TopicCreated
 from strom.metadata.settings.values import BrokerSettings
+from strom.records.record import Record, write_batch
 from strom.testing.disk import FakeDisk
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -98,6 +100,9 @@ class Following:
         self.image = delta.after
         asyncio.run(self.replicas.follow(self.image, delta, BrokerSettings()))
 
+    def make_up(self):
+        return asyncio.run(self.replicas.create_unmade(self.image, BrokerSettings()))
+
     def error_of(self, index):
         with pytest.raises(KafkaError) as raised:
             self.replicas.leader_of("t", index)
@@ -126,10 +131,67 @@ def test_who_cannot_write_down_that_it_leads_does_not(directory):
     assert following.error_of(0) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_who_has_no_room_to_write_down_that_it_leads_does_so_before_its_first_batch(directory):
+    following = Following(directory)
+    following.take(*a_topic(partitions=1, leader=OTHER_NODE))
+    following.disk.fail_next("write_at", errno.ENOSPC)
+    following.take(PartitionChange(topic_id=TOPIC_ID, partition_id=0, leader=1, isr=(1,)))
+    assert directory.failed is None
+    partition = following.replicas.leader_of("t", 0)
+    assert partition.log.epochs.entries == ()
+    partition.append_own(memoryview(write_batch([Record(0, 1, b"k", b"v")])), 1)
+    assert partition.log.epochs.entries == ((partition.leader_epoch, 0),)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE])
+@pytest.mark.parametrize("operation", ["make_directory", "create", "write_at", "truncate"])
+def test_a_log_for_which_there_is_no_room_is_begun_later(directory, operation, error, caplog):
+    following = Following(directory)
+    following.disk.fail_next(operation, error)
+    following.take(*a_topic(partitions=3))
+    assert directory.failed is None
+    assert {following.error_of(index) for index in range(3)} == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert following.disk.directories("/data") == [], "nothing is left half made"
+    assert [each.getMessage().split(":")[0] for each in caplog.records] == [
+        "The log directory /data is tried again later"
+    ]
+    following.disk.is_full = True
+    assert not following.make_up()
+    following.disk.is_full = False
+    assert following.make_up()
+    assert [following.replicas.leader_of("t", index).index for index in range(3)] == [0, 1, 2]
+    assert not following.make_up(), "nothing is left to be made"
+
+
+def test_what_is_deleted_before_there_was_room_is_not_made(directory):
+    following = Following(directory)
+    following.disk.fail_next("create", errno.ENOSPC)
+    following.take(*a_topic(partitions=2))
+    following.take(RemoveTopic(topic_id=TOPIC_ID))
+    assert not following.make_up()
+    assert following.disk.directories("/data") == []
+    assert following.error_of(0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_log_that_cannot_be_made_on_a_broken_disk_takes_it_out_of_use(directory):
+    following = Following(directory)
+    following.disk.fail_next("create", errno.EIO)
+    following.take(*a_topic(partitions=1))
+    assert directory.failed is not None
+    assert following.error_of(0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not following.make_up()
+
+
 class Unreadable(FakeDisk):
-    """A disk of whose directories one cannot be read from some time on."""
+    """A disk of whose directories one cannot be read from some time on, or is full."""
 
     broken = None
+    full = None
+
+    def open(self, path, *, create=False):
+        if create and self.full and path.startswith(self.full):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return super().open(path, create=create)
 
     def scan(self, path):
         if self.broken and path.startswith(self.broken):
@@ -225,6 +287,17 @@ def test_a_partition_that_may_have_a_log_out_of_reach_is_not_begun_anew():
     assert node.places() == {0: "/one", 1: None, 2: "/one", 3: None}
     node.start()
     assert node.places() == {0: "/one", 1: "/two", 2: "/one", 3: "/two"}
+
+
+def test_a_new_partition_goes_where_there_is_room_and_one_that_is_assigned_waits():
+    node = Node(UNASSIGNED, UNASSIGNED, TWO)
+    node.disk.full = "/two/t-"
+    replicas = node.start()
+    assert node.places() == {0: "/one", 1: "/one", 2: None}
+    assert replicas.is_complete
+    node.disk.full = None
+    assert asyncio.run(replicas.create_unmade(node.image, BrokerSettings()))
+    assert node.places() == {0: "/one", 1: "/one", 2: "/two"}
 
 
 def test_one_whose_directory_is_not_there_any_more_waits_for_it():

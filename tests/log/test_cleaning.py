@@ -1,5 +1,8 @@
 """A cleaned log holds the newest record of each key, where it was, and nothing else has changed."""
 
+import contextlib
+import errno
+import os
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from strom.log.batches import DamagedSegmentError
 from strom.log.cleaning import UncleanableError, clean
 from strom.log.cleaning_choice import find_cleanable
+from strom.log.cleaning_swap import SwapGivenUpError
 from strom.records.compression import Codec
 from strom.records.control import ControlType
 from strom.records.record import Producer
@@ -316,3 +320,45 @@ def test_who_reads_the_old_segment_reads_on():
     before = part.read_bytes()
     clean_log(log, disk)
     assert part.read_bytes() == before
+
+
+def names(disk):
+    return sorted(name for name, _ in disk.scan(PATH))
+
+
+@pytest.mark.parametrize("renames", range(3))
+def test_a_swap_for_which_there_is_no_room_is_taken_back(renames):
+    """A new name may need room in the directory; here so many of the three are there already."""
+    disk, log = filled([([(b"k", b"v%d" % each)], 0, True) for each in range(3)])
+    pairs, before = pairs_of(log), names(disk)
+    refused = (".index.swap", ".timeindex.swap", ".log.swap")[renames]
+    with refusing(disk, refused, errno.ENOSPC), pytest.raises(SwapGivenUpError):
+        clean_log(log, disk)
+    assert (pairs_of(log), names(disk)) == (pairs, before)
+    clean_log(log, disk)
+    assert pairs_of(log) == [(2, b"k", b"v2")]
+
+
+@pytest.mark.parametrize("suffix", [".log.deleted", ".index.deleted", ".index", ".log"])
+def test_a_swap_that_fails_when_the_new_segment_counts_is_finished_by_the_next_start(suffix):
+    disk, log = filled([([(b"k", b"v%d" % each)], 0, True) for each in range(3)])
+    with refusing(disk, suffix, errno.ENOSPC), pytest.raises(OSError, match="No space") as caught:
+        clean_log(log, disk)
+    assert not isinstance(caught.value, SwapGivenUpError)
+    again = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
+    assert pairs_of(again) == [(2, b"k", b"v2")]
+
+
+@contextlib.contextmanager
+def refusing(disk, suffix, number):
+    """Let no file get a name that ends like this."""
+    rename = disk.rename
+
+    def refuse(source, target):
+        if target.endswith(suffix):
+            raise OSError(number, os.strerror(number))
+        rename(source, target)
+
+    disk.rename = refuse
+    yield
+    disk.rename = rename

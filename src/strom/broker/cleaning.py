@@ -8,8 +8,10 @@ share `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.max.bytes.per.second`
 that is due while others clean looks again later: a large log does not keep the others waiting.
 
 A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone is
-broken off. One that cannot be cleaned, as it is damaged, is left alone until the broker starts
-again, and counted.
+broken off. One for which the disk has no room is given up, and tried again in the next round; but
+if that is found when the new segment counts already, the directory fails, and a start puts it
+right. A log that cannot be cleaned, as it is damaged, is left alone until the broker starts again,
+and counted.
 """
 
 import asyncio
@@ -28,6 +30,7 @@ from strom.log.checkpoints import CLEANER
 from strom.log.cleaning import Cleaned, Job, Source
 from strom.log.cleaning_batches import LastWritten
 from strom.log.cleaning_choice import Cleanable, find_cleanable
+from strom.log.cleaning_swap import SwapGivenUpError
 from strom.log.log import Log
 from strom.replication.partition import Partition
 
@@ -218,6 +221,9 @@ class Cleaning:
             log.warning("Cannot clean %s-%d: %s", partition.topic, partition.index, error)
             if error.is_permanent:
                 self._uncleanable[partition] = its
+        except SwapGivenUpError as error:
+            self._passed.add(partition)
+            self._parts.replicas.blame(partition, error)
         except OSError as error:
             # Names are changed in part: a start puts that right.
             self._passed.add(partition)
@@ -227,7 +233,8 @@ class Cleaning:
     async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
         parts, its = self._parts, partition.log
         # What is cleaned has gaps, which only what is surely on disk may have.
-        await parts.flushing.flush(partition)
+        if not await parts.flushing.flush(partition):
+            return False
         candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
         if its is not partition.log or candidate.end_offset <= candidate.first_dirty_offset:
             return False

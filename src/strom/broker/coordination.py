@@ -161,7 +161,7 @@ class Coordinators(Generic[M]):
         topic = image.topics_by_name.get(self.kind.topic)
         if topic is not self._topic:
             self._topic = topic
-            self._take_up(topic)
+            self.take_up()
         if delta is not None:
             await self._tell_shards(delta)
 
@@ -179,9 +179,9 @@ class Coordinators(Generic[M]):
             except KafkaError as error:
                 log.warning("%s cannot follow the metadata: %s", shard.log.name, error)
 
-    def _take_up(self, topic: Topic | None) -> None:
+    def take_up(self) -> None:
         """Have a shard for each partition that this broker leads, and for no other."""
-        led = {}
+        led, topic = {}, self._topic
         if topic is not None:
             for index in topic.partitions:
                 partition = self._around.replicas.find(topic.name, index)

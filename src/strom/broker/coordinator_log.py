@@ -138,8 +138,9 @@ class CoordinatorLog:
             raise KafkaError(
                 ErrorCode.NOT_COORDINATOR if lost else ErrorCode.COORDINATOR_NOT_AVAILABLE
             )
-        if partition.log.recovery_point < self._flush_before:
-            await self._flushing.flush(partition)
+        is_flushed = partition.log.recovery_point >= self._flush_before
+        if not is_flushed and not await self._flushing.flush(partition):
+            raise translated(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
 
     # Reading.
 

@@ -5,6 +5,9 @@ No fsync waits on the loop. Data reach the disk by themselves (BRK-10); what is 
 - the fsync that `flush.messages` asks for, which the append's answer waits for (BRK-11);
 - the fsync of a segment that was left, so that a crash costs the reading of one segment;
 - the hint to begin with what was appended, so that no fsync has much to wait for.
+
+An fsync that fails, be it for want of room, leaves in doubt what is on the disk: the log directory
+is taken out of use. What fails before the fsync, as a file that cannot be opened, is tried again.
 """
 
 import asyncio
@@ -33,10 +36,10 @@ class Flushing:
         """Have the disk begin with what it can; return whether the append must wait for it."""
         log = partition.log
         if log.end_offset - log.recovery_point >= log.config.flush_messages:
-            self._start_task(self.flush(partition))
+            self._start_task(self._flush_alone(partition))
             return True
         if log.recovery_point < log.active.base_offset and partition.flushing is None:
-            self._start_task(self.flush(partition))
+            self._start_task(self._flush_alone(partition))
         hint = log.begin_write_back()
         if hint is not None:
             self._start_task(self._write_back(hint))
@@ -45,8 +48,14 @@ class Flushing:
     async def _write_back(self, hint: WriteBack) -> None:
         await self._host.offload(hint.run)
 
-    async def flush(self, partition: Partition) -> None:
-        """Make what the partition has durable; those who ask meanwhile share one sync."""
+    async def _flush_alone(self, partition: Partition) -> None:
+        await self.flush(partition)
+
+    async def flush(self, partition: Partition) -> bool:
+        """Make what the partition has durable; return whether it is.
+
+        Those who ask meanwhile share one sync.
+        """
         wanted = partition.log.end_offset
         while (log := partition.log).failed is None and (
             # What was cut off meanwhile will never be on the disk.
@@ -54,20 +63,34 @@ class Flushing:
         ):
             if partition.flushing is not None:
                 await asyncio.shield(partition.flushing)
-                continue
-            await self._flush_once(partition)
+            elif not await self._flush_once(partition):
+                return False
+        return log.failed is None
 
-    async def _flush_once(self, partition: Partition) -> None:
+    async def _flush_once(self, partition: Partition) -> bool:
         partition.flushing = asyncio.get_running_loop().create_future()
+        try:
+            return await self._sync(partition)
+        finally:
+            partition.flushing.set_result(None)
+            partition.flushing = None
+
+    async def _sync(self, partition: Partition) -> bool:
         # The partition may move to another log meanwhile, of which this proves nothing.
         flushed = partition.log
         try:
             flush = flushed.begin_flush()
-            await self._host.offload(flush.run)
-            flushed.end_flush(flush, self._host.now_ms())
         except OSError as error:
+            # Nothing was synced, so nothing is in doubt: a full disk is only tried again.
+            self._replicas.blame(partition, error)
+            return False
+        try:
+            await self._host.offload(flush.run)
+        except OSError as error:
+            # Of whatever kind: the system may have thrown away what it could not write, and the
+            # next sync would not say so.
             flushed.failed = error
             self._replicas.check(partition)
-        finally:
-            partition.flushing.set_result(None)
-            partition.flushing = None
+            return False
+        flushed.end_flush(flush, self._host.now_ms())
+        return True

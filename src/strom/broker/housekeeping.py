@@ -46,6 +46,7 @@ class Housekeeping:
             ("log.retention.check.interval.ms", first_ms, self.retain),
             ("log.retention.check.interval.ms", first_ms, self._parts.quorum.drop_old),
             ("replica.high.watermark.checkpoint.interval.ms", 0, self.note_high_watermarks),
+            ("replica.high.watermark.checkpoint.interval.ms", 0, self.begin_logs),
             ("log.flush.offset.checkpoint.interval.ms", first_ms, self.note_recovery_points),
             (
                 "log.flush.start.offset.checkpoint.interval.ms",
@@ -165,6 +166,10 @@ class Housekeeping:
     def _note_failure(self, partition: Partition, error: OSError) -> bool:
         self._parts.replicas.note_unreadable(partition.topic, partition.index, error)
         return False
+
+    async def begin_logs(self) -> None:
+        """Try again to begin the logs for which there was no room."""
+        await self._parts.publisher.make_up(self._parts)
 
     async def flush(self) -> None:
         """Sync the logs whose `flush.ms` is over."""

@@ -121,8 +121,8 @@ class Markers:
         return None
 
     async def _settle(self, partition: Partition, last_offset: int, *, must_flush: bool) -> None:
-        if must_flush:
-            await self._around.flushing.flush(partition)
+        if must_flush and not await self._around.flushing.flush(partition):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         if not await partition.wait_committed(last_offset, COMMIT_TIMEOUT_MS):
             lost = not partition.is_leader
             raise KafkaError(

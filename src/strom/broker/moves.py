@@ -8,7 +8,6 @@ leaves the copies where they are, and goes on with them when it starts again; se
 
 import asyncio
 import contextlib
-import errno
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 
@@ -18,6 +17,7 @@ from strom.broker.replicas import Replicas, clean_offset_of, start_offset_of
 from strom.log.checkpoints import CLEANER, LOG_START
 from strom.log.cold import warmed
 from strom.log.directory import FoundPartition, LogDirectory
+from strom.log.disk import is_short
 from strom.log.log import Log
 from strom.replication.mover import Move, MoveStoppedError, first_to_copy
 from strom.replication.partition import Partition
@@ -189,8 +189,7 @@ class Moves:
     ) -> None:
         """Make the copy durable, have the move noted, and only then take the old log away."""
         partition.log.take_snapshot()
-        await self._flushing.flush(partition)
-        if partition.log.failed is not None:
+        if not await self._flushing.flush(partition):
             return
         # Records that were deleted must not come back with the copy.
         await self._replicas.checkpoint(target, LOG_START, start_offset_of)
@@ -222,7 +221,7 @@ class Moves:
         self._forget_wish(name, target)
         if partition.log.failed is not None:
             self._replicas.check(partition)
-        elif isinstance(error, OSError) and error.errno != errno.ENOSPC:
+        elif isinstance(error, OSError) and not is_short(error):
             self._replicas.fail(target, error)
 
     def _forget_wish(self, name: TopicPartition, target: LogDirectory) -> None:

@@ -1,14 +1,18 @@
 """Where a partition's log is begun, and its beginning.
 
-assigned to a directory here          there; nowhere while that is out of use
-new                                   where the fewest are
-not new, and its log is not found     nowhere while it may only be out of reach, or while
-                                      others count on what this broker had
+    assigned to a directory here          there; nowhere while that is out of use
+    new                                   where the fewest are
+    not new, and its log is not found     nowhere while it may only be out of reach, or while
+                                          others count on what this broker had
+
+A directory without room is passed over where there is a choice. A log that cannot be made leaves
+nothing behind.
 """
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
 from uuid import UUID
 
 from strom.broker.host import Host
@@ -21,7 +25,8 @@ from strom.metadata.records import DIRECTORY_UNASSIGNED
 from strom.replication.partition import Partition
 
 
-class Wanted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Wanted:
     """A partition that this broker should have a log of."""
 
     topic: cluster.Topic
@@ -51,13 +56,17 @@ class Places:
         return Counter(each.directory for each in partitions) if several else Counter()
 
     def find(
-        self, wanted: Wanted, withheld: UUID | None, used: Counter[LogDirectory]
+        self,
+        wanted: Wanted,
+        withheld: UUID | None,
+        used: Counter[LogDirectory],
+        full: Container[LogDirectory],
     ) -> LogDirectory | None:
         """Return where a partition gets a log; None if it may have one that is out of reach.
 
         `withheld` is the id of the topic of this name of which that was said before. A new one
-        goes where the fewest are, by the count of those that are used. If all directories are
-        cordoned it was placed here by hand, and goes into the first.
+        goes where the fewest are, by the count of those that are used, and not where it is full.
+        If all directories are cordoned it was placed here by hand, and goes into the first.
         """
         assigned = wanted.state.directory_of(self._node_id)
         for directory in self._directories:
@@ -71,25 +80,31 @@ class Places:
             return None
         if not online:
             return None
-        open_ones = [each for each in online if not each.is_cordoned]
-        return min(open_ones or online[:1], key=lambda each: used[each])
+        open_ones = [each for each in online if not each.is_cordoned] or online[:1]
+        return min(open_ones, key=lambda each: (each in full, used[each]))
 
     def create(self, directory: LogDirectory, wanted: Wanted, config: LogConfig) -> Log:
-        """Begin an empty log in the directory."""
-        path = directory.partition_path(*wanted.name)
-        self._host.disk.make_directory(path)
-        created = Log.open(
-            self._files,
-            path,
-            config,
-            name=wanted.name,
-            clean=True,
-            recovery_point=0,
-            start_offset=0,
-            now_ms=self._host.now_ms(),
-        )
-        directory.write_topic_id(path, wanted.topic.id)
-        return created
+        """Begin an empty log in the directory; if that fails, it has not been begun."""
+        path, disk = directory.partition_path(*wanted.name), self._host.disk
+        was_there = disk.exists(path)
+        try:
+            disk.make_directory(path)
+            directory.write_topic_id(path, wanted.topic.id)
+            return Log.open(
+                self._files,
+                path,
+                config,
+                name=wanted.name,
+                clean=True,
+                recovery_point=0,
+                start_offset=0,
+                now_ms=self._host.now_ms(),
+            )
+        except OSError:
+            if not was_there:
+                with contextlib.suppress(OSError):
+                    disk.remove_tree(path)
+            raise
 
 
 def is_counted_on(node_id: int, state: cluster.Partition) -> bool:

@@ -37,6 +37,8 @@ class Publisher:
         self._quorum = quorum
         self._rules = rules
         self._published_offset = 0
+        #: Taken while the parts follow the image: nobody else changes them meanwhile.
+        self._turn = asyncio.Lock()
         #: Offsets in ascending order, each with who waits for it.
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -62,16 +64,24 @@ class Publisher:
     async def publish(self, parts: Parts, committed: Sequence[Committed]) -> None:
         """Take in what was committed, and act on it."""
         delta = await self._next(parts.image, committed)
-        parts.image = delta.after
-        await self._follow_settings(parts, delta)
-        await parts.replicas.follow(delta.after, delta, parts.settings)
-        for coordinators in (parts.groups, parts.transactions):
-            await coordinators.follow(delta.after, parts.settings, delta)
+        async with self._turn:
+            parts.image = delta.after
+            await self._follow_settings(parts, delta)
+            await parts.replicas.follow(delta.after, delta, parts.settings)
+            for coordinators in (parts.groups, parts.transactions):
+                await coordinators.follow(delta.after, parts.settings, delta)
         self._published_offset = delta.after.end_offset
         while self._waiting and self._waiting[0][0] <= self._published_offset:
             waiter = self._waiting.popleft()[1]
             if not waiter.done():
                 waiter.set_result(None)
+
+    async def make_up(self, parts: Parts) -> None:
+        """Begin the logs for which there was no room, if there is some now."""
+        async with self._turn:
+            if await parts.replicas.create_unmade(parts.image, parts.settings):
+                for coordinators in (parts.groups, parts.transactions):
+                    coordinators.take_up()
 
     def catch_up(self, parts: Parts) -> None:
         """Take in what was committed while there is nobody yet to act on it."""

@@ -9,11 +9,15 @@ that may have a log which is only out of reach is never begun anew with an empty
 directory it is in is known from the metadata (KIP-858), so `reports` is given every partition
 that lies elsewhere than the metadata says.
 
+A directory that is full is no broken one. A partition for which there is no room is begun later;
+until then clients hear KAFKA_STORAGE_ERROR of it, and ask again.
+
 What is on disk is opened by `loading`, in a thread. The maps below change on the loop only.
 """
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from uuid import UUID
 
@@ -21,6 +25,7 @@ from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
 from strom.broker.placing import Places, Wanted
 from strom.log.batches import DamagedSegmentError
+from strom.log.config import LogConfig
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.disk import is_short
 from strom.log.files import OpenFiles
@@ -68,6 +73,8 @@ class Replicas:
         self._partitions: dict[str, dict[int, Partition]] = {}
         #: Assigned to this broker, but in a directory that is out of use; with their topics' ids.
         self._offline: dict[TopicPartition, UUID] = {}
+        #: Assigned to this broker, but there was no room for their logs; with their topics' ids.
+        self._unmade: dict[TopicPartition, UUID] = {}
         #: Copies that an earlier run has left unfinished, to be gone on with after the start.
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
         #: What was told of damaged segments; once is enough.
@@ -89,7 +96,7 @@ class Replicas:
         of_topic = self._partitions.get(topic)
         partition = None if of_topic is None else of_topic.get(index)
         if partition is None:
-            if (topic, index) in self._offline:
+            if (topic, index) in self._offline or (topic, index) in self._unmade:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.progress is None:
@@ -172,6 +179,7 @@ class Replicas:
         partition = Partition(opened.topic_id, self._node_id, opened.log, opened.directory)
         self._partitions.setdefault(topic, {})[index] = partition
         self._offline.pop((topic, index), None)
+        self._unmade.pop((topic, index), None)
         state = image.partition(topic, index)
         if state is not None:
             if state.directory_of(self._node_id) != opened.directory.id:
@@ -254,21 +262,16 @@ class Replicas:
     ) -> None:
         withheld = []
         used = self._places.usage(self.partitions())
+        full: set[LogDirectory] = set()
         for number, each in enumerate(wanted, 1):
-            directory = self._places.find(each, self._offline.get(each.name), used)
-            if directory is None:
+            config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic.name)))
+            made = self._create(each, config, used, full)
+            if made is not None:
+                self._take(made, image, settings)
+                used[made.directory] += 1
+            elif each.name not in self._unmade:
                 self._offline[each.name] = each.topic.id
                 withheld.append(f"{each.topic.name}-{each.index}")
-                continue
-            config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic.name)))
-            try:
-                created = self._places.create(directory, each, config)
-            except OSError as error:
-                self._offline[each.name] = each.topic.id
-                self.fail(directory, error)
-                continue
-            self._take(Opened(directory, created, each.topic.id, 0), image, settings)
-            used[directory] += 1
             if number % LOGS_AT_ONCE == 0:
                 await asyncio.sleep(0)
         if withheld:
@@ -278,11 +281,48 @@ class Replicas:
                 ", ".join(withheld[:NAMES_TOLD_MAX]),
             )
 
+    def _create(
+        self,
+        wanted: Wanted,
+        config: LogConfig,
+        used: Counter[LogDirectory],
+        full: set[LogDirectory],
+    ) -> Opened | None:
+        """Begin a partition's log, in one of the directories that are not known to be full."""
+        withheld = self._offline.get(wanted.name)
+        while directory := self._places.find(wanted, withheld, used, full):
+            if directory in full:
+                self._unmade[wanted.name] = wanted.topic.id
+                return None
+            try:
+                created = self._places.create(directory, wanted, config)
+                return Opened(directory, created, wanted.topic.id, 0)
+            except OSError as error:
+                if not is_short(error):
+                    self._unmade.pop(wanted.name, None)
+                    self.fail(directory, error)
+                    return None
+                self._note_short(directory, error)
+                full.add(directory)
+        return None
+
+    async def create_unmade(self, image: Image, settings: BrokerSettings) -> bool:
+        """Try again to begin the logs for which there was no room; return whether one is there."""
+        before = len(self._unmade)
+        wanted = [
+            Wanted(topic, index, topic.partitions[index])
+            for (_, index), topic_id in self._unmade.items()
+            if (topic := image.topics_by_id.get(topic_id)) is not None
+        ]
+        await self._create_all(wanted, image, settings)
+        return len(self._unmade) < before
+
     def _forget(self, topic: cluster.Topic, index: int) -> None:
         """Take note that the partition is no longer ours; one of the same name may be."""
         self.unnoted.pop((topic.id, index), None)
-        if self._offline.get((topic.name, index)) == topic.id:
-            del self._offline[topic.name, index]
+        for waiting in (self._offline, self._unmade):
+            if waiting.get((topic.name, index)) == topic.id:
+                del waiting[topic.name, index]
 
     async def _drop_all(self, names: Iterable[TopicPartition], settings: BrokerSettings) -> None:
         removed: list[str] = []

@@ -12,10 +12,15 @@ last offset of what it replaces, because the cleaner always leaves the last batc
 
 A segment without aborted transactions has no .txnindex. One that is there once X.index.swap has its
 last name is the new one's; before that it is an old one's, and goes.
+
+A full disk may have no room for a name either. Until X.log.swap is there that is taken back, and
+the log is what it was; from then on the error is the log's, and the next start's to put right.
 """
 
+import contextlib
+
 from strom.log.batches import walk
-from strom.log.disk import Disk
+from strom.log.disk import Disk, is_short
 from strom.log.segment import (
     CLEANED,
     INDEX,
@@ -30,12 +35,30 @@ from strom.log.segment import (
 _BESIDE = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 
+class SwapGivenUpError(OSError):
+    """There was no room for a name; nothing of the log has changed."""
+
+
 def begin_swap(disk: Disk, cleaned: Segment) -> None:
-    """Let the new segment count, under its second name."""
-    for suffix in (*_BESIDE, LOG):
-        path = cleaned.path(suffix)
-        if suffix != TRANSACTION_INDEX or disk.exists(path + CLEANED):
-            disk.rename(path + CLEANED, path + SWAP)
+    """Let the new segment count, under its second name; or take it all back."""
+    try:
+        for suffix in (*_BESIDE, LOG):
+            path = cleaned.path(suffix)
+            if suffix != TRANSACTION_INDEX or disk.exists(path + CLEANED):
+                disk.rename(path + CLEANED, path + SWAP)
+    except OSError as error:
+        if not is_short(error):
+            raise
+        _discard(disk, cleaned)
+        raise SwapGivenUpError(error.errno, error.strerror) from error
+
+
+def _discard(disk: Disk, cleaned: Segment) -> None:
+    """Remove a segment that does not count yet; what stays of it, the next cleaning replaces."""
+    with contextlib.suppress(OSError):
+        for suffix in (*_BESIDE, LOG):
+            for stage in (CLEANED, SWAP):
+                disk.remove(cleaned.path(suffix) + stage)
 
 
 def end_swap(disk: Disk, cleaned: Segment) -> None:

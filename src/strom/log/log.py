@@ -12,13 +12,12 @@ All state belongs to one thread, the loop's. After a crash, `open` finds all bat
 the recovery point, as many of the later ones as reached the disk without a gap, and nothing else.
 """
 
-import errno
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 from strom.log.aborted import AbortedTransaction
 from strom.log.config import LogConfig
-from strom.log.disk import File
+from strom.log.disk import File, is_short
 from strom.log.files import OpenFiles
 from strom.log.producers import Marker, Origin, Producers, read_marker
 from strom.log.recovery import Known, Loader
@@ -246,7 +245,7 @@ class Log(SegmentedLog):
 
     def _note_failure(self, error: OSError) -> None:
         # A full disk is no broken disk: what was written is cut off, and there may be room soon.
-        if error.errno != errno.ENOSPC or self._active.is_torn:
+        if not is_short(error) or self._active.is_torn:
             self.failed = error
 
     def _storage_error(self, error: OSError) -> KafkaError:

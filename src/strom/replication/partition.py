@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from strom.log.directory import LogDirectory
+from strom.log.disk import suppress_short
 from strom.log.log import Appended, Log
 from strom.log.producers import Origin
 from strom.records.batch import Header
@@ -88,7 +89,9 @@ class Partition:
         if self.progress is None or leader_epoch != self.leader_epoch:
             known = max(self.high_watermark, high_watermark)
             self.progress = Progress(self.node_id, in_sync, known)
-            self.log.epochs.assign(leader_epoch, self.log.end_offset)
+            # If there is no room, the first batch says it again before it is written.
+            with suppress_short():
+                self.log.epochs.assign(leader_epoch, self.log.end_offset)
         self.leader_epoch = leader_epoch
         self.leader_id = self.node_id
         self.progress.on_in_sync(in_sync)

@@ -295,8 +295,8 @@ async def wait_and_answer(
     """
     failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
-        await context.parts.flushing.flush(partition)
-        if (cause := partition.log.failed) is not None:
+        if not await context.parts.flushing.flush(partition):
+            cause = partition.log.failed or "it is tried again later"
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot be flushed: {cause}")
             failed[partition.topic, partition.index] = error
     loop = asyncio.get_running_loop()
