@@ -79,6 +79,9 @@ def test_a_listener_of_the_controller_tells_of_the_controller(strom_brokers):
     assert [(each.host, each.port) for each in registered.end_points] == [("127.0.0.1", port)]
     with Raw(broker.bootstrap) as raw:
         raw.ask("metadata", 12, {"topics": [{"name": "t"}], "allow_auto_topic_creation": True})
+        place = {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}
+        (node,) = raw.ask("describe_quorum", 2, {"topics": [place]})["nodes"]
+        assert node["listeners"] == [{"name": "CONTROLLER", "host": "127.0.0.1", "port": port}]
         (told,) = raw.ask("describe_cluster", 2, {"endpoint_type": 1})["brokers"]
         assert told["port"] == port_of(broker, "PLAINTEXT")
         refused = raw.ask("describe_cluster", 2, {"endpoint_type": 2})
@@ -107,6 +110,32 @@ def test_a_listener_that_is_not_advertised_tells_of_no_broker(strom_brokers):
     )
     with Raw(broker.bootstrap) as raw:
         assert raw.ask("metadata", 12, {"topics": []})["brokers"] == []
+        assert raw.ask("describe_cluster", 2, {"endpoint_type": 1})["controller_id"] == -1
+
+
+def test_a_leader_is_not_told_by_a_listener_where_it_is_not_advertised(strom_brokers):
+    """BRK-22: as Apache Kafka 4.3 answers; DescribeTopicPartitions knows no error for it."""
+    broker = strom_brokers(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0,INNEN://127.0.0.1:0",
+            "advertised.listeners": "INNEN://127.0.0.1:0",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNEN:PLAINTEXT",
+        }
+    )
+    for address, error, leader, offline in (
+        (f"127.0.0.1:{port_of(broker, 'INNEN')}", "none", 1, []),
+        (broker.bootstrap, "listener_not_found", -1, [1]),
+    ):
+        with Raw(address) as raw:
+            asked = {"topics": [{"name": "t"}], "allow_auto_topic_creation": True}
+            (found,) = raw.ask("metadata", 12, asked)["topics"][0]["partitions"]
+            assert (found["error_code"], found["leader_id"]) == (error, leader)
+            assert found["offline_replicas"] == offline
+            asked = {"topics": [{"name": "t"}], "response_partition_limit": 10, "cursor": None}
+            answer = raw.ask("describe_topic_partitions", 0, asked)
+            (found,) = answer["topics"][0]["partitions"]
+            assert (found["error_code"], found["leader_id"]) == ("none", leader)
+            assert (found["replica_nodes"], found["offline_replicas"]) == ([1], offline)
 
 
 def test_a_listener_without_a_host_serves_both_families(strom_brokers):

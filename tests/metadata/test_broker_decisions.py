@@ -224,9 +224,9 @@ def test_a_lost_directory_takes_the_lead_of_its_own_partitions_only():
     cluster.beat(1, offline_directories=(directory_of(1),))
     assert cluster.image.brokers[1].directories == (directory_of(1, 1),)
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
-    assert cluster.image.offline_replicas(cluster.partition("t")) == (1,)
+    assert cluster.image.offline_replicas(cluster.partition("t"), {1, 2}) == (1,)
     assert cluster.partition("other").leader == 1
-    assert cluster.image.offline_replicas(cluster.partition("other")) == ()
+    assert cluster.image.offline_replicas(cluster.partition("other"), {1, 2}) == ()
 
 
 def test_a_broker_that_comes_back_without_a_directory_leads_nothing_of_it():

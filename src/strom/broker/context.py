@@ -150,6 +150,13 @@ class Context:
                 return Endpoint(each.host, each.port)
         return None
 
+    def reachable_brokers(self) -> frozenset[int]:
+        """Return the brokers that serve, and that a client of this listener is told of."""
+        brokers = self.image.brokers.values()
+        return frozenset(
+            each.id for each in brokers if not each.fenced and self.endpoint_of(each) is not None
+        )
+
     @property
     def controller_endpoint(self) -> Endpoint | None:
         """Where who came by a controller's listener reaches this controller; None for others."""

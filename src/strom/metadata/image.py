@@ -9,7 +9,7 @@ A metadata transaction (Begin … End) needs no undo: the image from before its 
 an Abort goes back to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -121,15 +121,13 @@ class Image(NamedTuple):
         topic = self.topics_by_name.get(topic_name)
         return None if topic is None else topic.partitions.get(index)
 
-    def offline_replicas(self, partition: Partition) -> tuple[int, ...]:
-        """Return the partition's replicas on brokers that do not serve, or in lost directories."""
+    def offline_replicas(self, partition: Partition, reachable: Container[int]) -> tuple[int, ...]:
+        """Return the partition's replicas on brokers out of reach, or in lost directories."""
         brokers = self.brokers
         return tuple(
             each
             for each, directory in zip(partition.replicas, partition.directories, strict=True)
-            if (broker := brokers.get(each)) is None
-            or broker.fenced
-            or not broker.has_online(directory)
+            if each not in reachable or not brokers[each].has_online(directory)
         )
 
     def config(self, resource: Resource) -> Map[str, str]:

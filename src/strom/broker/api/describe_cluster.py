@@ -30,6 +30,8 @@ VERSIONS = range(3)
 
 BROKERS = 1
 CONTROLLERS = 2
+#: For who cannot be sent to the controller, since it is not advertised where the client came by.
+NOBODY = -1
 KINDS = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
@@ -49,17 +51,19 @@ def handle(
             f"endpoint of type {KINDS[wanted]}",
         )
     allowed = request.include_cluster_authorized_operations
+    told = (
+        brokers(context, fenced_too=request.include_fenced_brokers)
+        if controller is None
+        else controllers(context, controller)
+    )
+    leader = context.parts.quorum.leader_id
     return answer.DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
         endpoint_type=came_to,
         cluster_id=context.parts.cluster_id,
-        controller_id=context.parts.quorum.leader_id,
-        brokers=(
-            brokers(context, fenced_too=request.include_fenced_brokers)
-            if controller is None
-            else controllers(context, controller)
-        ),
+        controller_id=leader if leader in [each.broker_id for each in told] else NOBODY,
+        brokers=told,
         cluster_authorized_operations=CLUSTER_OPERATIONS if allowed else NOT_ASKED,
     )
 

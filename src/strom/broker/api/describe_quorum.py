@@ -4,6 +4,7 @@ Behaviour:
 - Only `__cluster_metadata` partition 0 has a quorum. A request that names anything else, or more
   than that, gets UNKNOWN_TOPIC_OR_PARTITION for all that it names.
 - The leader is told as fetching now: it has all that it has.
+- A voter is reached at the listeners that it registered as a controller; one without any has none.
 
 Versions:
 - v1 has times; v2 directory ids, messages, and where the voters can be reached.
@@ -92,14 +93,19 @@ def voters(context: Context) -> tuple[answer.ReplicaState, ...]:
 def nodes(context: Context) -> tuple[answer.Node, ...]:
     """Tell where the voters can be reached."""
     return tuple(
-        answer.Node(
-            node_id=node_id,
-            listeners=tuple(
-                answer.Listener(name=each.name, host=each.host, port=each.port)
-                for each in listeners
-            ),
-        )
-        for node_id, (_, listeners) in sorted(context.parts.quorum.voters.by_id.items())
+        answer.Node(node_id=node_id, listeners=listeners(node_id, context))
+        for node_id in context.parts.quorum.voters.ids
+    )
+
+
+def listeners(node_id: int, context: Context) -> tuple[answer.Listener, ...]:
+    """Tell where a voter serves as a controller, today and not when the quorum was begun."""
+    registered = context.image.controllers.get(node_id)
+    if registered is None:
+        return ()
+    return tuple(
+        answer.Listener(name=each.name, host=each.host, port=each.port)
+        for each in registered.end_points
     )
 
 

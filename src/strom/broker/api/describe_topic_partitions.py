@@ -4,6 +4,8 @@ Behaviour:
 - Topics come in the order of their names, each once; no list of topics means all of them.
 - A page has at most as many partitions as the client asks for and
   `max.request.partition.size.limit` allows, at least one; what follows it is told by the cursor.
+- A partition without a leader is no error. Who came by a listener on which a leader is not
+  advertised is told of none, and of such replicas as offline.
 - A page of many partitions is put together off the loop.
 - A cursor begins with its topic and partition. One whose topic was not asked for, or with a
   partition below 0, is INVALID_REQUEST for every topic.
@@ -33,6 +35,8 @@ else:
 KEY = 75
 VERSIONS = range(1)
 
+NO_LEADER = -1
+
 
 def handle(
     request: asked.DescribeTopicPartitionsRequest, context: Context
@@ -52,7 +56,8 @@ def handle(
     left = max(1, min(request.response_partition_limit, limit))
     topics = [image.topics_by_name.get(name) for name in names]
     count = len(names) + sum(len(topic.partitions) for topic in topics if topic is not None)
-    return answer_of(min(left, count), lambda: page(names, start, left, image))
+    reachable = context.reachable_brokers()
+    return answer_of(min(left, count), lambda: page(names, start, left, image, reachable))
 
 
 def wanted_names(request: asked.DescribeTopicPartitionsRequest, image: Image) -> list[str]:
@@ -63,7 +68,7 @@ def wanted_names(request: asked.DescribeTopicPartitionsRequest, image: Image) ->
 
 
 def page(
-    names: list[str], start: int, left: int, image: Image
+    names: list[str], start: int, left: int, image: Image, reachable: frozenset[int]
 ) -> answer.DescribeTopicPartitionsResponse:
     """Describe topics until the page is full; only the first begins in its middle."""
     topics = []
@@ -75,7 +80,7 @@ def page(
         if left == 0:
             return response(tuple(topics), answer.Cursor(topic_name=name, partition_index=0))
         indexes = [index for index in sorted(topic.partitions) if index >= start]
-        topics.append(described(topic, indexes[:left], image))
+        topics.append(described(topic, indexes[:left], image, reachable))
         if len(indexes) > left:
             following = answer.Cursor(topic_name=name, partition_index=indexes[left])
             return response(tuple(topics), following)
@@ -108,7 +113,7 @@ def absent(
 
 
 def described(
-    topic: Topic, indexes: list[int], image: Image
+    topic: Topic, indexes: list[int], image: Image, reachable: frozenset[int]
 ) -> answer.DescribeTopicPartitionsResponseTopic:
     """Describe some partitions of a topic."""
     return answer.DescribeTopicPartitionsResponseTopic(
@@ -116,24 +121,24 @@ def described(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=tuple(partition(topic, index, image) for index in indexes),
+        partitions=tuple(partition(topic, index, image, reachable) for index in indexes),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
 def partition(
-    topic: Topic, index: int, image: Image
+    topic: Topic, index: int, image: Image, reachable: frozenset[int]
 ) -> answer.DescribeTopicPartitionsResponsePartition:
     """Describe one partition."""
     each = topic.partitions[index]
     return answer.DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if each.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.NONE,
         partition_index=index,
-        leader_id=each.leader,
+        leader_id=each.leader if each.leader in reachable else NO_LEADER,
         leader_epoch=each.leader_epoch,
         replica_nodes=each.replicas,
         isr_nodes=each.isr,
         eligible_leader_replicas=each.eligible_leaders,
         last_known_elr=each.last_known_leaders,
-        offline_replicas=image.offline_replicas(each),
+        offline_replicas=image.offline_replicas(each, reachable),
     )

@@ -245,7 +245,7 @@ def described(
                 leader_epoch=each.leader_epoch,
                 replica_nodes=each.replicas,
                 isr_nodes=each.isr,
-                offline_replicas=image.offline_replicas(each),
+                offline_replicas=image.offline_replicas(each, reachable),
             )
             for index, each in sorted(topic.partitions.items())
         ]
