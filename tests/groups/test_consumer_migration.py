@@ -190,6 +190,66 @@ def test_who_waits_for_its_leader_is_told_to_join_again(table):
     assert answers["sync", GROUP, other].error is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def halves(table):
+    """Make a classic group of two with two partitions each, of which the first leads."""
+    given = {
+        name: write_assignment({topic_id("t"): {index, index + 1}}, 1, table.image)
+        for name, index in (("a", 0), ("b", 2))
+    }
+    a, b = classic_group(table, "a", "b", assignments=given)
+    assert table.group.leader == "a"
+    return a, b
+
+
+def test_what_a_member_reads_until_it_has_synced_is_given_to_nobody(table):
+    """Its leader has taken a partition from it, of which it does not know yet."""
+    _, b = halves(table)
+    table.classic_join("a", wants("t", "u", owned={"t": [0, 1]}))
+    b.join()
+    generation = b.generation_id = table.group.generation_id
+    given = {
+        name: write_assignment({topic_id("t"): indexes}, 1, table.image)
+        for name, indexes in (("a", {0, 1}), ("b", {2}))
+    }
+    table.classic_sync("a", generation, assignments=given)
+    assert table.group.phase is Phase.STABLE
+    c = table.client("c", "t")
+    assert plain(table.group.members["b"].assigned) == b.holds == {"t": [2, 3]}
+    assert c.holds == {}
+    assert table.replayed() == table.groups
+    b.beat()
+    assert b.holds == {"t": [2]}
+    b.beat()
+    table.advance(5000)
+    c.beat()
+    assert c.holds == {"t": [3]}
+
+
+def test_what_members_read_in_the_midst_of_a_round_is_given_to_nobody(table):
+    """What their leader gave them is noted no more: it began another round before it shared."""
+    a, b = halves(table)
+    table.classic_join("a", wants("t", "u", owned=a.holds))
+    b.join()
+    assert table.group.phase is Phase.COMPLETING
+    table.classic_join("a", wants("t", owned=a.holds))
+    assert table.group.phase is Phase.PREPARING
+    assert {each.assignment for each in table.group.members.values()} == {b""}
+    c = table.client("c", "t")
+    assert c.holds == {}
+    for each in (a, b):
+        assert plain(table.group.members[each.id].assigned) == each.holds
+    assert table.replayed() == table.groups
+
+
+def test_what_two_members_say_to_hold_stays_with_one(table):
+    halves(table)
+    table.classic_join("a", wants("t", "u", owned={"t": [0, 1, 2]}))
+    table.classic_join("b", wants("t", owned={"t": [1, 2, 3]}))
+    table.client("c", "t")
+    held = {name: plain(each.assigned) for name, each in table.group.members.items()}
+    assert (held["a"], held["b"]) == ({"t": [0, 1]}, {"t": [2, 3]})
+
+
 def test_a_group_in_its_first_round_becomes_a_consumer_group(table):
     assert isinstance(
         table.classic_join("", wants("t"), must_return=False, new_member_id="a"), Wait

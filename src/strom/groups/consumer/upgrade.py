@@ -2,19 +2,27 @@
 
 The members of the classic group stay, with what they have, and go on to speak their protocol; the
 broker takes the part of their leader. Those who wait in a round are told to join again.
+
+What they have is what their leader gave them. But who has not fetched that yet may still read what
+it said to hold when it joined, which the leader has taken from it, or which is noted no more in the
+midst of a round. That stays with it until it says otherwise; Kafka gives it to the next one at
+once.
 """
 
 from collections.abc import Iterator
 from typing import Final
+from uuid import UUID
 
 from strom.groups.classic.change import JOIN, SYNC, session_key
-from strom.groups.classic.group import ClassicGroup
+from strom.groups.classic.group import ClassicGroup, Phase
 from strom.groups.classic.group import Member as ClassicMember
 from strom.groups.classic.logged import group_tombstone
 from strom.groups.classic.replies import Joined, Synced, join_ticket, sync_ticket
+from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import Draft, Moment
 from strom.groups.consumer.embedded import (
     CONSUMER,
+    Subscription,
     partitions_in,
     read_assignment,
     read_subscription,
@@ -45,7 +53,7 @@ def upgraded(classic: ClassicGroup, moment: Moment) -> Draft:
     """Return the draft of the consumer group that the classic group becomes."""
     _check(classic, moment.limits)
     try:
-        members = [_member(each, classic, moment.image) for each in classic.members.values()]
+        members = _members(classic, moment.image)
     except MalformedFrame:
         raise cannot_upgrade(classic.id, "the embedded consumer protocol is malformed.") from None
     draft = Draft(ConsumerGroup(classic.id), moment)
@@ -67,10 +75,43 @@ def _check(classic: ClassicGroup, limits: Limits) -> None:
         raise cannot_upgrade(classic.id, "the group size exceeds the consumer group maximum size.")
 
 
-def _member(member: ClassicMember, classic: ClassicGroup, image: Image) -> Member:
+def _members(classic: ClassicGroup, image: Image) -> list[Member]:
+    members = [_member(each, classic, image) for each in classic.members.values()]
+    taken = {place for each in members for place in _places(partitions_of(each.assigned))}
+    in_doubt = classic.unsynced if classic.phase is Phase.STABLE else classic.members
+    found = []
+    for member in members:
+        held: Partitions = {}
+        if member.id in in_doubt:
+            subscription = _subscription(classic.members[member.id], classic)
+            held = partitions_in(subscription.owned_partitions, image)
+        free = _places(held) - taken
+        taken |= free
+        found.append(_holding(member, free))
+    return found
+
+
+def _places(partitions: Partitions) -> set[tuple[UUID, int]]:
+    return {(topic, index) for topic, indexes in partitions.items() for index in indexes}
+
+
+def _holding(member: Member, places: set[tuple[UUID, int]]) -> Member:
+    """Return the member with these partitions more."""
+    if not places:
+        return member
+    assigned = {topic: dict(held) for topic, held in member.assigned.items()}
+    for topic, index in sorted(places):
+        assigned.setdefault(topic, {})[index] = member.epoch
+    return member._replace(assigned=assigned)
+
+
+def _subscription(member: ClassicMember, classic: ClassicGroup) -> Subscription:
     # A group in its first round has not chosen yet; all protocols of a member say the same.
-    metadata = member.metadata(classic.protocol) or member.protocols[0].metadata
-    subscription = read_subscription(metadata)
+    return read_subscription(member.metadata(classic.protocol) or member.protocols[0].metadata)
+
+
+def _member(member: ClassicMember, classic: ClassicGroup, image: Image) -> Member:
+    subscription = _subscription(member, classic)
     epoch = classic.generation_id
     assigned = {}
     if member.assignment:
