@@ -15,7 +15,7 @@ import pytest
 
 from strom.log.directory import read_meta
 from tests import nodes
-from tests.broker.api.conftest import create
+from tests.broker.api.conftest import create, log_directories, offsets
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
 
@@ -89,16 +89,7 @@ def produce(raw, index, topic="t"):
 
 
 def ends(raw, topic="t"):
-    """Return the end offset of every partition, or why it cannot be told."""
-    partitions = [{"partition_index": index, "timestamp": -1} for index in range(PARTITIONS)]
-    asked = {"replica_id": -1, "topics": [{"name": topic, "partitions": partitions}]}
-    (answer,) = raw.ask("list_offsets", 7, asked)["topics"]
-    return {
-        each["partition_index"]: each["offset"]
-        if each["error_code"] == "none"
-        else each["error_code"]
-        for each in answer["partitions"]
-    }
+    return offsets(raw, topic, PARTITIONS)
 
 
 def described(raw, topic="t"):
@@ -112,11 +103,6 @@ def described(raw, topic="t"):
         )
         for each in answer["partitions"]
     }
-
-
-def log_directories(raw):
-    found = raw.ask("describe_log_dirs", 5, {"topics": None})["results"]
-    return {each["log_dir"]: (each["error_code"], len(each["topics"])) for each in found}
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -182,21 +182,15 @@ def test_a_log_that_cannot_be_made_on_a_broken_disk_takes_it_out_of_use(director
     assert not following.make_up()
 
 
-class Unreadable(FakeDisk):
-    """A disk of whose directories one cannot be read from some time on, or is full."""
+class Filling(FakeDisk):
+    """A disk of whose directories one is full for some time."""
 
-    broken = None
     full = None
 
     def open(self, path, *, create=False):
         if create and self.full and path.startswith(self.full):
             raise OSError(errno.ENOSPC, "No space left on device", path)
         return super().open(path, create=create)
-
-    def scan(self, path):
-        if self.broken and path.startswith(self.broken):
-            raise OSError(5, "Input/output error", path)
-        return super().scan(path)
 
 
 UNASSIGNED = UUID(int=1)
@@ -207,7 +201,7 @@ class Node:
     """The replicas of a broker with two directories, opened as often as one likes."""
 
     def __init__(self, *assigned, isr=(1,)):
-        self.disk = Unreadable()
+        self.disk = Filling()
         for path, identifier in (("/one", ONE), ("/two", TWO)):
             LogDirectory.format(self.disk, path, Meta(1, "cluster", identifier))
         self.image = Image()
@@ -268,7 +262,7 @@ class Node:
 def test_a_directory_that_cannot_be_read_at_the_start_takes_only_its_partitions_along():
     node = Node(ONE, TWO)
     node.start()
-    node.disk.broken = "/two/t-1"
+    node.disk.break_reads("/two/t-1")
     replicas = node.start()
     assert node.places() == {0: "/one", 1: None}
     assert replicas.online_directories == node.directories[:1]

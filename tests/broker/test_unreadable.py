@@ -15,7 +15,7 @@ from strom.broker.host import Host
 from strom.log.cold import patiently
 from strom.testing.broker import LocalBroker
 from strom.testing.disk import FakeDisk
-from tests.broker.api.conftest import create, produce
+from tests.broker.api.conftest import create, log_directories, offsets, produce
 from tests.conformance.batches import NOW_MS, batch, headers
 from tests.conformance.raw import PATIENCE_SECONDS, Raw
 
@@ -93,23 +93,6 @@ def fetched(raw, *offsets):
     }
 
 
-def offsets_at(raw, timestamp):
-    partitions = [{"partition_index": index, "timestamp": timestamp} for index in range(2)]
-    asked = {"replica_id": -1, "topics": [{"name": TOPIC, "partitions": partitions}]}
-    (answer,) = raw.ask("list_offsets", 7, asked)["topics"]
-    return {
-        each["partition_index"]: each["offset"]
-        if each["error_code"] == "none"
-        else each["error_code"]
-        for each in answer["partitions"]
-    }
-
-
-def directories(raw):
-    found = raw.ask("describe_log_dirs", 5, {"topics": None})["results"]
-    return {each["log_dir"]: each["error_code"] for each in found}
-
-
 def errors_in(caplog):
     return [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
 
@@ -119,7 +102,7 @@ def test_a_disk_that_fails_on_reading_takes_its_own_partitions_offline(node, cap
         node.disk.break_reads(TWO)
         for _ in range(2):
             assert fetched(raw, 0, 0) == {node.kept: 0, node.lost: "kafka_storage_error"}
-        assert directories(raw) == {ONE: "none", TWO: "kafka_storage_error"}
+        assert log_directories(raw) == {ONE: ("none", 1), TWO: ("kafka_storage_error", 0)}
     (told,) = errors_in(caplog)
     assert told.startswith(f"The log directory {TWO} failed ([Errno 5] Input/output error")
     assert told.endswith("1 partitions are offline")
@@ -128,9 +111,9 @@ def test_a_disk_that_fails_on_reading_takes_its_own_partitions_offline(node, cap
 def test_so_does_a_search_by_time(node):
     with node.cooled() as bootstrap, Raw(bootstrap) as raw:
         node.disk.break_reads(TWO)
-        found = offsets_at(raw, NOW_MS + 500)
+        found = offsets(raw, TOPIC, 2, NOW_MS + 500)
         assert found == {node.kept: 1, node.lost: "kafka_storage_error"}
-        assert directories(raw) == {ONE: "none", TWO: "kafka_storage_error"}
+        assert log_directories(raw) == {ONE: ("none", 1), TWO: ("kafka_storage_error", 0)}
 
 
 def test_so_does_what_was_found_and_cannot_be_sent(node, caplog):
@@ -156,8 +139,8 @@ def test_a_rotten_batch_is_told_and_nothing_is_taken_offline(node, caplog):
         assert fetched(raw, 0, 0) == {0: 0, 1: 0}
         for _ in range(2):
             assert fetched(raw, 1, 1) == {node.kept: 1, node.lost: "corrupt_message"}
-        assert offsets_at(raw, -1) == {0: BATCHES, 1: BATCHES}
-        assert directories(raw) == {ONE: "none", TWO: "none"}
+        assert offsets(raw, TOPIC, 2) == {0: BATCHES, 1: BATCHES}
+        assert log_directories(raw) == {ONE: ("none", 1), TWO: ("none", 1)}
         assert produce(raw, TOPIC, batch([b"more"]), index=node.lost) == BATCHES
         assert fetched(raw, BATCHES - 1, BATCHES)[node.lost] == BATCHES
     assert errors_in(caplog) == [

@@ -7,7 +7,8 @@
     disk.fail_next("write_at")     the next such operation raises, having done a part of its work
     disk.is_full = True            nothing more can be written or created
     disk.shorten_next(n)           the next write takes n bytes only and says so
-    disk.break_reads("/data/two")  what is under this path and not in memory cannot be read any more
+    disk.break_reads("/data/two")  what is under this path and not in memory cannot be read any
+                                   more, nor can its directories be listed
     disk.cool()                    nothing is in memory any more: what is opened or read next has
                                    to be waited for, and `disk.waits` tells in which threads
 
@@ -253,7 +254,7 @@ class FakeDisk:
         self._fail[operation] = error
 
     def break_reads(self, under: str) -> None:
-        """Let nothing be read from what is under the path, but for what is in memory."""
+        """Let nothing be read or listed under the path, but for what is in memory of files."""
         self._unreadable = f"{under}/"
 
     def shorten_next(self, taken: int) -> None:
@@ -270,7 +271,10 @@ class FakeDisk:
     def wait(self, operation: str, path: str) -> None:
         """Note that somebody waits for what is not in memory; in vain where reads are broken."""
         self.waits.append(Wait(threading.get_ident(), operation, path))
-        if self._unreadable is not None and path.startswith(self._unreadable):
+        self._require_readable(path)
+
+    def _require_readable(self, path: str) -> None:
+        if self._unreadable is not None and f"{path}/".startswith(self._unreadable):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def begin(self, operation: str, size: int = 0) -> int:
@@ -416,6 +420,7 @@ class FakeDisk:
 
     def _children(self, path: str) -> list[tuple[str, Inode | None]]:
         self.begin("scan")
+        self._require_readable(path)
         if path not in self._names:
             raise _missing(path)
         prefix = path + "/"

@@ -81,3 +81,22 @@ def produce(raw, topic, *batches, index=0):
         assert answer["error_code"] == "none", answer
         offsets.append(answer["base_offset"])
     return offsets[0]
+
+
+def offsets(raw, topic, partitions, timestamp=-1):
+    """Return the offset of every partition at the time, its end by default, or why not."""
+    places = [{"partition_index": index, "timestamp": timestamp} for index in range(partitions)]
+    asked = {"replica_id": -1, "topics": [{"name": topic, "partitions": places}]}
+    (answer,) = raw.ask("list_offsets", 7, asked)["topics"]
+    return {
+        each["partition_index"]: each["offset"]
+        if each["error_code"] == "none"
+        else each["error_code"]
+        for each in answer["partitions"]
+    }
+
+
+def log_directories(raw):
+    """Return of every log directory its error, and how many topics are in it."""
+    found = raw.ask("describe_log_dirs", 5, {"topics": None})["results"]
+    return {each["log_dir"]: (each["error_code"], len(each["topics"])) for each in found}
