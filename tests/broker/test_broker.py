@@ -1,6 +1,8 @@
-"""A whole broker: what goes wrong in it, and how it stops."""
+"""A whole broker: what it loads, what goes wrong in it, and how it stops."""
 
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -138,3 +140,28 @@ def test_a_host_that_is_not_found_is_one_line_and_touches_nothing():
         assert list(local.directory.iterdir()) == []
     finally:
         local.remove()
+
+
+LOADED = """
+import sys
+from strom.testing.broker import LocalBroker
+from tests.conformance.raw import Raw
+
+def apis():
+    found = [name.split(".") for name in sys.modules if name.startswith("kio.schema.")]
+    return sorted({each[2] for each in found if each[-1] in ("request", "response")})
+
+with LocalBroker() as local, Raw(local.bootstrap) as raw:
+    print(*apis())
+    raw.ask("describe_cluster", 1, {})
+    print(*apis())
+"""
+
+
+@pytest.mark.slow
+def test_classes_of_the_protocol_load_with_the_first_request_that_needs_them():
+    """There are hundreds of them; all would take longer than the start."""
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "\ndescribe_cluster\n"

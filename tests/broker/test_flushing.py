@@ -78,3 +78,47 @@ def test_a_disk_that_fails_is_told_once():
     assert len(flushed(log, times=3)) == 1
     assert log.failed is not None
     assert log.recovery_point == 0
+
+
+# What an append leads to.
+
+
+class Appended:
+    """A log that was just appended to."""
+
+    def __init__(self, *, flush_messages=100, base_offset=0, hint=None):
+        self.end_offset, self.recovery_point, self.failed = 10, 5, None
+        self.config = SimpleNamespace(flush_messages=flush_messages)
+        self.active = SimpleNamespace(base_offset=base_offset)
+        self._hint = hint
+
+    def begin_write_back(self):
+        return self._hint
+
+
+def on_appended(log):
+    """Return whether the append waits, what was begun, and what of it ran in threads."""
+    begun, ran = [], []
+
+    async def note(work):
+        ran.append(work)
+
+    flushing = Flushing(SimpleNamespace(offload=note), None, begun.append)
+    waits = flushing.on_appended(SimpleNamespace(log=log, flushing=None))
+    names = [each.__name__ for each in begun]
+    for each in begun:
+        if each.__name__ == "_write_back":
+            asyncio.run(each)
+        each.close()
+    return waits, names, ran
+
+
+def test_an_append_waits_for_the_sync_that_its_settings_ask_for_and_for_no_other():
+    assert on_appended(Appended(flush_messages=5))[:2] == (True, ["_flush_alone"])
+    assert on_appended(Appended(base_offset=7))[:2] == (False, ["_flush_alone"]), "it left one"
+    assert on_appended(Appended(base_offset=5))[:2] == (False, [])
+
+
+def test_the_disk_is_told_to_begin_early_and_off_the_loop():
+    hint = SimpleNamespace(run=lambda: None)
+    assert on_appended(Appended(hint=hint)) == (False, ["_write_back"], [hint.run])

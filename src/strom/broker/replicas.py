@@ -309,6 +309,8 @@ class Replicas:
     async def create_unmade(self, image: Image, settings: BrokerSettings) -> bool:
         """Try again to begin the logs for which there was no room; return whether one is there."""
         before = len(self._unmade)
+        if not before:
+            return False
         wanted = [
             Wanted(topic, index, topic.partitions[index])
             for (_, index), topic_id in self._unmade.items()
