@@ -41,6 +41,7 @@ COMPILED = (
     "records/keyed",
     "log/index",
     "log/segment",
+    "log/retention",
     "log/segmented",
     "log/log",
     "log/producers",

@@ -14,7 +14,6 @@ The order of steps, and what a crash between them leaves:
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 from strom.log.cleaning_swap import begin_swap, end_swap
 from strom.log.config import LOG_APPEND_TIME, LogConfig
@@ -23,6 +22,7 @@ from strom.log.files import OpenFiles
 from strom.log.flush import WRITE_BACK_BYTES, Flush, WriteBack
 from strom.log.producers import Producers
 from strom.log.recovery import Loaded, remove_segment, replay
+from strom.log.retention import Extent, Retained, overdue
 from strom.log.segment import (
     DELETED,
     INDEX,
@@ -37,16 +37,6 @@ from strom.log.snapshots import read_snapshot, write_snapshot
 from strom.records.validate import Limits
 
 _SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
-
-
-class Retained(NamedTuple):
-    """What retention has taken out of a log."""
-
-    #: Paths that already end in .deleted, to be removed after `file.delete.delay.ms`.
-    files: tuple[str, ...] = ()
-    start_offset_changed: bool = False
-    #: One line for each segment that went.
-    reasons: tuple[str, ...] = ()
 
 
 class SegmentedLog:
@@ -366,7 +356,8 @@ class SegmentedLog:
         A ColdError comes before anything was changed.
         """
         bound = self.end_offset if high_watermark is None else high_watermark
-        reasons = self._overdue(now_ms, bound)
+        extent = Extent(self.start_offset, self.end_offset, bound)
+        reasons = overdue(self.segments, self._config, extent, now_ms)
         if not reasons:
             return Retained()
         if len(reasons) == len(self.segments):
@@ -390,37 +381,6 @@ class SegmentedLog:
             self.epochs.truncate_from_start(self.start_offset)
         self._is_touched = self._unsynced_names = True
         return Retained(tuple(files), self.start_offset != before, tuple(reasons))
-
-    def _overdue(self, now_ms: int, bound: int) -> list[str]:
-        """Return for each of the oldest segments, as far as they have to go, the reason."""
-        config = self._config
-        excess = self.size_bytes - config.retention_bytes if config.retention_bytes >= 0 else -1
-        reasons = []
-        for number, segment in enumerate(self.segments):
-            is_last = number == len(self.segments) - 1
-            end = self.end_offset if is_last else self.segments[number + 1].base_offset
-            if end > bound or (is_last and segment.size_bytes == 0):
-                break
-            reason = self._reason(segment, end, now_ms, excess)
-            if reason is None:
-                break
-            excess -= segment.size_bytes
-            reasons.append(f"segment {segment.base_offset} ({segment.size_bytes} bytes): {reason}")
-        return reasons
-
-    def _reason(self, segment: Segment, end: int, now_ms: int, excess: int) -> str | None:
-        config = self._config
-        if end <= self.start_offset:
-            return f"before the log start offset {self.start_offset}"
-        if not config.cleanup_delete:
-            return None
-        if config.retention_ms >= 0:
-            newest = segment.newest_now()
-            if now_ms - (newest if newest >= 0 else segment.created_ms) > config.retention_ms:
-                return f"older than retention.ms {config.retention_ms}"
-        if excess - segment.size_bytes >= 0:
-            return f"over retention.bytes {config.retention_bytes}"
-        return None
 
     def _mark_deleted(self, segment: Segment, *, keep_snapshot: bool = False) -> list[str]:
         disk = self._files.disk
