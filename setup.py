@@ -78,6 +78,7 @@ COMPILED = (
     "broker/link",
     "broker/connection",
     "broker/metrics",
+    "broker/placing",
     "broker/replicas",
     "broker/dispatch",
     "broker/flushing",
