@@ -18,13 +18,18 @@ def subscriber(name, *topics, instance=None, owned=None):
     return Subscriber(name, instance, frozenset(topics), owned or {})
 
 
+def but(each, **changes):
+    """The subscriber with some of it changed."""
+    return Subscriber(**vars(each) | changes)
+
+
 def group(names, *topics):
     return [subscriber(name, *topics) for name in names]
 
 
 def again(before, subscribers):
     """Give the subscribers what they had."""
-    return [each._replace(owned=before.get(each.member_id, {})) for each in subscribers]
+    return [but(each, owned=before.get(each.member_id, {})) for each in subscribers]
 
 
 def sizes(assignment):
@@ -122,7 +127,7 @@ def test_uniform_prefers_partitions_in_the_members_own_racks():
     """Also where the order of the partitions would give each of them to another rack."""
     racks = {ONE: [["x"], ["x"], ["y"], ["y"], ["z"], ["z"]]}
     subscribers = [
-        subscriber(name, ONE)._replace(rack=rack) for name, rack in zip("abc", "zxy", strict=True)
+        but(subscriber(name, ONE), rack=rack) for name, rack in zip("abc", "zxy", strict=True)
     ]
     assignment = ASSIGNORS["uniform"](subscribers, {ONE: 6}, racks)
     assert assignment == {
@@ -136,7 +141,7 @@ def test_uniform_takes_nothing_from_a_member_for_the_sake_of_racks():
     racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
     held = {"a": {ONE: frozenset({2, 3})}, "b": {ONE: frozenset({0, 1})}}
     subscribers = [
-        subscriber(name, ONE, owned=held[name])._replace(rack=rack)
+        but(subscriber(name, ONE, owned=held[name]), rack=rack)
         for name, rack in zip("ab", "xy", strict=True)
     ]
     assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == held
@@ -145,8 +150,8 @@ def test_uniform_takes_nothing_from_a_member_for_the_sake_of_racks():
 def test_uniform_has_a_member_rather_give_up_what_is_far():
     racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
     subscribers = [
-        subscriber("a", ONE, owned={ONE: frozenset(range(4))})._replace(rack="y"),
-        subscriber("b", ONE)._replace(rack="x"),
+        but(subscriber("a", ONE, owned={ONE: frozenset(range(4))}), rack="y"),
+        but(subscriber("b", ONE), rack="x"),
     ]
     assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == {
         "a": {ONE: frozenset({2, 3})},
@@ -158,7 +163,7 @@ def test_uniform_has_a_member_rather_give_up_what_is_far():
 def test_racks_cost_uniform_neither_evenness_nor_a_move(situation, data):
     subscribers, counts = situation
     rack = some.none() | some.sampled_from("xyz")
-    subscribers = [each._replace(rack=data.draw(rack)) for each in subscribers]
+    subscribers = [but(each, rack=data.draw(rack)) for each in subscribers]
     racks = {
         topic: [sorted(data.draw(some.frozensets(some.sampled_from("xyz")))) for _ in range(count)]
         for topic, count in counts.items()
@@ -263,7 +268,7 @@ def test_uniform_is_as_even_as_any_assignment_can_be(data):
     ]
     before = uniform(
         [
-            each._replace(topics=data.draw(some.just(each.topics) | some.just(frozenset(counts))))
+            but(each, topics=data.draw(some.just(each.topics) | some.just(frozenset(counts))))
             for each in subscribers
         ],
         counts,
@@ -276,7 +281,7 @@ def test_uniform_is_as_even_as_any_assignment_can_be(data):
 def test_uniform_takes_nothing_from_whoever_has_no_more_than_the_others(situation):
     """GRP-14: among members that want the same, the one with a fair share keeps all it has."""
     subscribers, counts = situation
-    alike = [each._replace(topics=frozenset(counts)) for each in subscribers]
+    alike = [but(each, topics=frozenset(counts)) for each in subscribers]
     after = uniform(alike, counts)
     least = sum(counts.values()) // len(alike)
     for each in alike:

@@ -410,17 +410,17 @@ def test_the_time_limits_of_a_group_are_its_own(table):
 
 
 def said(**changes):
-    full = Heartbeat(
-        "g",
-        "m",
-        0,
-        "c",
-        "h",
-        rebalance_timeout_ms=1,
-        topic_names=frozenset(),
-        owned={},
-    )
-    return full._replace(**changes)
+    full = {
+        "group_id": "g",
+        "member_id": "m",
+        "epoch": 0,
+        "client_id": "c",
+        "client_host": "h",
+        "rebalance_timeout_ms": 1,
+        "topic_names": frozenset(),
+        "owned": {},
+    }
+    return Heartbeat(**full | changes)
 
 
 @pytest.mark.parametrize(

@@ -332,6 +332,15 @@ def test_every_record_reads_back_as_it_was_written(kind, data):
     assert read(write_key(key), None) == KeyValue(key, None)
 
 
+@pytest.mark.parametrize("kind", sorted(TYPES))
+@given(data=some.data())
+def test_what_is_written_by_hand_has_the_bytes_of_its_class(kind, data):
+    key_class, value_class = TYPES[kind]
+    key, value = data.draw(messages(key_class)), data.draw(messages(value_class))
+    assert write_key(key) == INT16.pack(kind) + write_message(key)
+    assert write_value(value) == INT16.pack(value_class.__version__) + write_message(value)
+
+
 @pytest.mark.parametrize("version", range(5))
 @given(value=messages(records.GroupMetadataValue))
 def test_a_classic_group_of_every_version_is_read(version, value):

@@ -18,11 +18,13 @@ Offsets are read and written by hand: there is one of them for every partition o
 """
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from sys import intern
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from strom.groups.member_records import key_writer, write_current, write_target
 from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.primitives import (
@@ -298,6 +300,22 @@ _INT64 = struct.Struct(">q")
 
 # Writing.
 
+#: What is written by hand, by type, besides offsets.
+_KEY_WRITERS: dict[type, Callable[[Any], bytes]] = {
+    key: key_writer(key.__api_key__)
+    for key, _ in _PAIRS
+    if key
+    in (
+        ConsumerGroupMemberMetadataKey,
+        ConsumerGroupTargetAssignmentMemberKey,
+        ConsumerGroupCurrentMemberAssignmentKey,
+    )
+}
+_VALUE_WRITERS: dict[type, Callable[[Any], bytes]] = {
+    ConsumerGroupTargetAssignmentMemberValue: write_target,
+    ConsumerGroupCurrentMemberAssignmentValue: write_current,
+}
+
 
 def write_key(key: object) -> bytes:
     """Return the key's bytes."""
@@ -314,6 +332,9 @@ def write_key(key: object) -> bytes:
             )
         )
     marks: Any = type(key)
+    by_hand = _KEY_WRITERS.get(marks)
+    if by_hand is not None:
+        return by_hand(key)
     return INT16.pack(marks.__api_key__) + write_message(key)
 
 
@@ -322,6 +343,9 @@ def write_value(value: object) -> bytes:
     if type(value) is OffsetCommitValue:
         return _write_offset(value)
     marks: Any = type(value)
+    by_hand = _VALUE_WRITERS.get(marks)
+    if by_hand is not None:
+        return by_hand(value)
     return INT16.pack(marks.__version__) + write_message(value)
 
 

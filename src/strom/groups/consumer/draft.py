@@ -12,7 +12,7 @@ from immutables import Map
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member
-from strom.groups.consumer.replay import applied
+from strom.groups.consumer.replay import step
 from strom.metadata.image import Image, Topic
 from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey
 
@@ -27,12 +27,13 @@ TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)
 Reply = TypeVar("Reply")
 
 
-class Moment(NamedTuple):
+class Moment:
     """What a decision sees besides the group: the cluster, the settings, the time."""
 
-    image: Image
-    limits: Limits
-    now_ms: int
+    def __init__(self, image: Image, limits: Limits, now_ms: int) -> None:
+        self.image = image
+        self.limits = limits
+        self.now_ms = now_ms
 
 
 class Watch(NamedTuple):
@@ -67,9 +68,7 @@ class Draft:
         """Write records of the group, and take them as facts."""
         for record in records:
             self.records.append(record)
-            after = applied(self.group, record)
-            assert after is not None, "a draft is of a group that lives on"
-            self.group = after
+            self.group = step(self.group, record)
 
     def answer(self, answers: Iterable[tuple[Ticket, object]]) -> None:
         """Answer requests that wait."""

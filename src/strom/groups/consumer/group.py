@@ -116,11 +116,12 @@ class ConsumerGroup(NamedTuple):
 
     def assignor(self, known: tuple[str, ...]) -> str:
         """Return the assignor that most of those who choose have chosen, or the first."""
-        votes = Counter(each.assignor for each in self.members.values() if each.assignor in known)
+        chosen = [each.assignor for each in self.members.values() if each.assignor is not None]
+        votes = Counter([each for each in chosen if each in known])
         if not votes:
             return known[0]
         most = max(votes.values())
-        return min(name for name, count in votes.items() if name is not None and count == most)
+        return min(name for name, count in votes.items() if count == most)
 
     def owners_of(self, topic: UUID) -> Map[int, str]:
         """Return who holds which partition of the topic."""

@@ -75,20 +75,33 @@ class Member(NamedTuple):
         """Whether it is a static member that said that it will be back."""
         return self.epoch == AWAY
 
+    def is_known_as(self, client_id: str, client_host: str) -> bool:
+        """Whether it is a member of the consumer protocol that this client has spoken for."""
+        return (
+            self.classic is None and self.client_id == client_id and self.client_host == client_host
+        )
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Whether it has all of the target of that epoch."""
         return self.state is State.STABLE and self.epoch == assignment_epoch
 
-    def moved_to(self, epoch: int, state: State, assigned: Held, revoking: Held) -> "Member":
-        """Return the member at another epoch, or at the same one once more."""
-        return self.at(epoch, self.epoch, state, assigned, revoking)
 
-    def at(
-        self, epoch: int, previous_epoch: int, state: State, assigned: Held, revoking: Held
-    ) -> "Member":
-        """Return the same member at that place on its way."""
-        # As `_replace` does, in a third of its time.
-        return Member(*self[:WHO], epoch, previous_epoch, state, assigned, revoking)
+def moved(member: Member, epoch: int, state: State, assigned: Held, revoking: Held) -> Member:
+    """Return the member at another epoch, or at the same one once more."""
+    return placed(member, epoch, member.epoch, state, assigned, revoking)
+
+
+def placed(
+    member: Member,
+    epoch: int,
+    previous_epoch: int,
+    state: State,
+    assigned: Held,
+    revoking: Held,
+) -> Member:
+    """Return the same member at that place on its way."""
+    # As `_replace` does, in a third of its time.
+    return Member(*member[:WHO], epoch, previous_epoch, state, assigned, revoking)
 
 
 def partitions_of(held: Held) -> Partitions:

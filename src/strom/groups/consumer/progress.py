@@ -43,7 +43,7 @@ def take_step(
         target_of(group, member.id),
         topic_ids(group, member, draft.moment.image),
         owned,
-        resubscribed,
+        resubscribed=resubscribed,
     )
     after = reconcile(group, member, aim)
     if after == member:

@@ -10,26 +10,38 @@ says what it holds in its heartbeats; one that does not say is taken to hold wha
 """
 
 from collections.abc import Mapping, Set
-from typing import NamedTuple
+from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.group import ConsumerGroup
-from strom.groups.consumer.member import NOTHING, Held, Member, State, holds_any
+from strom.groups.consumer.member import NOTHING, Held, Member, State, holds_any, moved
 from strom.wire.errors import ErrorCode, KafkaError
 
+NO_PARTITIONS: Final[frozenset[int]] = frozenset()
+NO_EPOCHS: Final[Mapping[int, int]] = {}
 
-class Aim(NamedTuple):
+
+class Aim:
     """Where a member is to come to, and what is known of where it is."""
 
-    epoch: int
-    target: Partitions
-    #: The topics that it wants; what its target has of others is not for it.
-    topics: Set[UUID]
-    #: What the client says that it holds; None if it does not say.
-    owned: Partitions | None
-    #: Whether it wants other topics than before.
-    resubscribed: bool = False
+    def __init__(
+        self,
+        epoch: int,
+        target: Partitions,
+        topics: Set[UUID],
+        owned: Partitions | None,
+        *,
+        resubscribed: bool,
+    ) -> None:
+        self.epoch = epoch
+        self.target = target
+        #: The topics that it wants; what its target has of others is not for it.
+        self.topics = topics
+        #: What the client says that it holds; None if it does not say.
+        self.owned = owned
+        #: Whether it wants other topics than before.
+        self.resubscribed = resubscribed
 
 
 def reconcile(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
@@ -63,8 +75,8 @@ def _drop_unwanted(member: Member, aim: Aim) -> Member:
     kept = {topic: held for topic, held in member.assigned.items() if topic in aim.topics}
     revoking = _merged(member.revoking, unwanted)
     if _still_holds(aim, revoking):
-        return member.moved_to(member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
-    return member.moved_to(member.epoch, member.state, kept, member.revoking)
+        return moved(member, member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
+    return moved(member, member.epoch, member.state, kept, member.revoking)
 
 
 def _merged(one: Held, other: Held) -> Held:
@@ -77,17 +89,21 @@ def _step(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
     target = {topic: partitions for topic, partitions in aim.target.items() if topic in aim.topics}
     kept, revoking = _split(member.assigned, target)
     if revoking and _still_holds(aim, revoking):
-        return member.moved_to(member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
+        return moved(member, member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
     assigned, is_complete = _with_free(group, member, kept, target, aim.epoch)
     state = State.STABLE if is_complete else State.UNRELEASED_PARTITIONS
-    return member.moved_to(aim.epoch, state, assigned, NOTHING)
+    return moved(member, aim.epoch, state, assigned, NOTHING)
 
 
 def _split(held: Held, target: Partitions) -> tuple[Held, Held]:
     """Return what of the held is in the target, and what is not."""
-    kept, rest = {}, {}
+    kept: dict[UUID, Mapping[int, int]] = {}
+    rest: dict[UUID, Mapping[int, int]] = {}
     for topic, partitions in held.items():
-        wanted = target.get(topic, frozenset())
+        wanted = target.get(topic, NO_PARTITIONS)
+        if wanted.issuperset(partitions):
+            kept[topic] = partitions
+            continue
         mine = {each: epoch for each, epoch in partitions.items() if each in wanted}
         others = {each: epoch for each, epoch in partitions.items() if each not in wanted}
         if mine:
@@ -104,13 +120,14 @@ def _with_free(
     assigned: dict[UUID, Mapping[int, int]] = {}
     is_complete = True
     for topic, partitions in target.items():
-        mine = dict(kept.get(topic, {}))
-        owners = group.owners_of(topic)
-        for partition in partitions.difference(mine):
-            if owners.get(partition, member.id) == member.id:
-                mine[partition] = epoch
-            else:
-                is_complete = False
+        mine = kept.get(topic, NO_EPOCHS)
+        missing = partitions.difference(mine)
+        if missing:
+            owners = group.owners_of(topic)
+            free = [each for each in missing if owners.get(each, member.id) == member.id]
+            if free:
+                mine = {**mine, **dict.fromkeys(free, epoch)}
+            is_complete = is_complete and len(free) == len(missing)
         if mine:
             assigned[topic] = mine
     return assigned, is_complete

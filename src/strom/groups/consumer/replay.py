@@ -11,8 +11,9 @@ from uuid import UUID
 
 from immutables import Map
 
+from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.group import NOBODY, ConsumerGroup, Resolved
-from strom.groups.consumer.member import LEFT, NOTHING, Held, Member, State
+from strom.groups.consumer.member import LEFT, NOTHING, WHO, Held, Member, State, placed
 from strom.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -32,6 +33,10 @@ from strom.groups.records import (
 )
 from strom.replicated.machine import KeyValue
 
+_STATES: Final = {int(each): each for each in State}
+#: How many records may wait to be applied; those of decisions that came to nothing stay until then.
+AHEAD_MAX: Final = 1000
+
 
 def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # noqa: ANN401 - by type
     """Take a record as a fact."""
@@ -42,11 +47,25 @@ def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # no
             return
         # What was there before was of another kind and is no more.
         before = ConsumerGroup(group_id)
+    ahead = _AHEAD.pop(id(key), None)
+    if ahead is not None and ahead[1] is value and ahead[2] is before:
+        groups[group_id] = ahead[3]
+        return
     after = applied(before, KeyValue(key, value))
     if after is None:
         del groups[group_id]
     else:
         groups[group_id] = after
+
+
+def step(group: ConsumerGroup, record: KeyValue) -> ConsumerGroup:
+    """Return the group that the record leads to, and have it at hand when that is applied."""
+    after = applied(group, record)
+    assert after is not None, "a draft is of a group that lives on"
+    if len(_AHEAD) >= AHEAD_MAX:
+        _AHEAD.clear()
+    _AHEAD[id(record.key)] = (record.key, record.value, group, after)
+    return after
 
 
 def applied(group: ConsumerGroup, record: KeyValue) -> ConsumerGroup | None:
@@ -80,21 +99,23 @@ def _member(
     before = group.members.get(key.member_id)
     if value is None:
         return group if before is None else _without_member(group, before)
-    after = (before or Member(key.member_id))._replace(
-        instance_id=value.instance_id,
-        rack=value.rack_id,
-        client_id=value.client_id,
-        client_host=value.client_host,
-        topic_names=frozenset(value.subscribed_topic_names),
-        pattern=value.subscribed_topic_regex or "",
-        rebalance_timeout_ms=value.rebalance_timeout_ms,
-        assignor=value.server_assignor,
-        classic=value.classic_member_metadata,
+    after = Member(
+        key.member_id,
+        value.instance_id,
+        value.rack_id,
+        value.client_id,
+        value.client_host,
+        frozenset(value.subscribed_topic_names),
+        value.subscribed_topic_regex or "",
+        value.rebalance_timeout_ms,
+        value.server_assignor,
+        value.classic_member_metadata,
+        *(() if before is None else before[WHO:]),
     )
     instances = group.instances
     if after.instance_id is not None:
         instances = instances.set(after.instance_id, after.id)
-    return group._replace(members=group.members.set(after.id, after), instances=instances)
+    return _next(group, members=group.members.set(after.id, after), instances=instances)
 
 
 def _without_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
@@ -128,7 +149,7 @@ def _target(
             return group
         return group._replace(targets=group.targets.delete(key.member_id))
     target = {each.topic_id: frozenset(each.partitions) for each in value.topic_partitions}
-    return group._replace(targets=group.targets.set(key.member_id, target))
+    return _next(group, targets=group.targets.set(key.member_id, target))
 
 
 def _current(
@@ -143,10 +164,11 @@ def _current(
         gone = before._replace(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING)
         return _with_held(group, before, gone)
     before = before or Member(key.member_id)
-    after = before.at(
+    after = placed(
+        before,
         value.member_epoch,
         value.previous_member_epoch,
-        State(value.state),
+        _STATES.get(value.state, State.UNKNOWN),
         assigned=_read_held(value.assigned_partitions, value.member_epoch),
         revoking=_read_held(value.partitions_pending_revocation, value.member_epoch),
     )
@@ -169,13 +191,37 @@ def _with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerG
     members = group.members.set(after.id, after)
     if after.assigned == before.assigned and after.revoking == before.revoking:
         # As of all who only come to another epoch.
-        return group._replace(members=members)
+        return _next(group, members=members)
     owners = group.owners
     for topic in {*before.assigned, *before.revoking, *after.assigned, *after.revoking}:
         had, has = _numbers(before, topic), _numbers(after, topic)
         if had != has:
             owners = _moved(owners, topic, after.id, had - has, has - had)
-    return group._replace(members=members, owners=owners)
+    return _next(group, members=members, owners=owners)
+
+
+def _next(
+    group: ConsumerGroup,
+    *,
+    members: Map[str, Member] | None = None,
+    instances: Map[str, str] | None = None,
+    targets: Map[str, Partitions] | None = None,
+    owners: Map[UUID, Map[int, str]] | None = None,
+) -> ConsumerGroup:
+    """Return the group with these in place of its own: as `_replace`, in a third of its time."""
+    return ConsumerGroup(
+        group.id,
+        group.epoch,
+        group.metadata_hash,
+        group.assignment_epoch,
+        group.assigned_at_ms,
+        group.members if members is None else members,
+        group.instances if instances is None else instances,
+        group.targets if targets is None else targets,
+        group.owners if owners is None else owners,
+        group.patterns,
+        group.has_old_metadata,
+    )
 
 
 def _numbers(member: Member, topic: UUID) -> set[int]:
@@ -212,6 +258,10 @@ def _pattern(
     resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
     return group._replace(patterns=group.patterns.set(pattern, resolved))
 
+
+#: Where records lead that drafts have written and that are not applied yet, by their keys: key,
+#: value, the group before and the one after. What was worked out is not worked out twice.
+_AHEAD: Final[dict[int, tuple[object, object, ConsumerGroup, ConsumerGroup]]] = {}
 
 #: By the type of key; the group's own record is the one that can end it.
 _APPLY: Final[Mapping[type, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]]] = {

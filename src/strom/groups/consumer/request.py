@@ -1,34 +1,59 @@
 """What a heartbeat says, and whether that makes sense before any group is looked at."""
 
-from typing import NamedTuple
-
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import AWAY, JOINING, LEFT, NO_TIMEOUT
 from strom.wire.errors import ErrorCode, KafkaError
 
 
-class Heartbeat(NamedTuple):
+class Heartbeat:
     """What a member says; None for what it does not say."""
 
-    group_id: str
-    member_id: str
-    epoch: int
-    client_id: str
-    client_host: str
-    instance_id: str | None = None
-    rack: str | None = None
-    rebalance_timeout_ms: int = NO_TIMEOUT
-    topic_names: frozenset[str] | None = None
-    pattern: str | None = None
-    assignor: str | None = None
-    #: The partitions that it holds.
-    owned: Partitions | None = None
+    def __init__(  # noqa: PLR0913, PLR0917 - a value, and quicker than a named tuple
+        self,
+        group_id: str,
+        member_id: str,
+        epoch: int,
+        client_id: str,
+        client_host: str,
+        instance_id: str | None = None,
+        rack: str | None = None,
+        rebalance_timeout_ms: int = NO_TIMEOUT,
+        topic_names: frozenset[str] | None = None,
+        pattern: str | None = None,
+        assignor: str | None = None,
+        owned: Partitions | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.epoch = epoch
+        self.client_id = client_id
+        self.client_host = client_host
+        self.instance_id = instance_id
+        self.rack = rack
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.topic_names = topic_names
+        self.pattern = pattern
+        self.assignor = assignor
+        #: The partitions that it holds.
+        self.owned = owned
 
     @property
     def is_full(self) -> bool:
         """Whether it says all that there is to say, as one does who may have missed an answer."""
         subscribes = self.topic_names is not None or self.pattern is not None
         return self.rebalance_timeout_ms != NO_TIMEOUT and subscribes and self.owned is not None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says nothing of who the member is: as nearly all do."""
+        return (
+            self.topic_names is None
+            and self.rebalance_timeout_ms == NO_TIMEOUT
+            and self.pattern is None
+            and self.assignor is None
+            and self.instance_id is None
+            and self.rack is None
+        )
 
 
 def check_heartbeat(said: Heartbeat, assignors: tuple[str, ...], *, must_have_id: bool) -> None:

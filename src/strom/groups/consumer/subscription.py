@@ -14,6 +14,8 @@ from strom.groups.consumer.topics import metadata_hash
 def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
     """Raise the group's epoch if a member subscribes to something else, or its topics changed."""
     topics = draft.moment.image.topics_by_name
+    if not resubscribed and not draft.group.patterns and draft.watch.topics is topics:
+        return
     matched = _match_patterns(draft, resubscribed=resubscribed)
     if not resubscribed and not matched and draft.watch.topics is topics:
         return

@@ -1,7 +1,7 @@
 """What an assignor is told, and what it answers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 #: Partitions by topic; a topic without partitions is not in it.
@@ -13,17 +13,25 @@ Racks = Mapping[UUID, Sequence[Collection[str]]]
 NO_RACKS: Final[Racks] = {}
 
 
-class Subscriber(NamedTuple):
+class Subscriber:
     """A member as an assignor sees it."""
 
-    member_id: str
-    instance_id: str | None
-    #: The topics that exist and that it wants to read.
-    topics: frozenset[UUID]
-    #: What the assignment before gave it.
-    owned: Partitions
-    #: Where it is, if it tells.
-    rack: str | None = None
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        topics: frozenset[UUID],
+        owned: Partitions,
+        rack: str | None = None,
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        #: The topics that exist and that it wants to read.
+        self.topics = topics
+        #: What the assignment before gave it.
+        self.owned = owned
+        #: Where it is, if it tells.
+        self.rack = rack
 
 
 class Assignor(Protocol):
