@@ -46,6 +46,20 @@ def test_the_log_gives_a_group_back(table):
     assert table.replayed() == table.groups
 
 
+def test_what_a_draft_worked_out_counts_for_the_group_that_it_was_of_and_no_other():
+    record = target_row(GROUP, "a", {topic_id("t"): frozenset({1})})
+    draft_of = ConsumerGroup(GROUP)
+    after = replay.step(draft_of, record)
+    other = ConsumerGroup(GROUP, epoch=7)
+    groups = {GROUP: other}
+    replay.apply(groups, *record)
+    assert groups[GROUP] == replay.applied(other, record) != after
+    groups = {GROUP: draft_of}
+    assert replay.step(draft_of, record) == after
+    replay.apply(groups, *record)
+    assert groups[GROUP] == after
+
+
 @given(kept=some.data())
 def test_a_log_that_the_cleaner_has_been_through_gives_the_same_group_back(kept):
     """It drops older records of a key, in any order of segments; the newest stays."""
