@@ -31,6 +31,12 @@ def to_arrow(taken: Taken, place: Place) -> pa.RecordBatch:
     """Return the records of a partition as Arrow has them."""
     topic, number = place
     count = taken.rows
+    schema = SCHEMA if taken.headers is None else SCHEMA_WITH_HEADERS
+    if not count:
+        # Columns of nothing may be nowhere in memory, at which Arrow would end the process.
+        return pa.RecordBatch.from_arrays(
+            [pa.nulls(0, each.type) for each in schema], schema=schema
+        )
     columns = [
         _texts(taken.keys, count, pa.binary()),
         _texts(taken.values, count, pa.binary()),
@@ -40,10 +46,9 @@ def to_arrow(taken: Taken, place: Place) -> pa.RecordBatch:
         _numbers(taken.timestamps, count, _TIME),
         _numbers(taken.kinds, count, pa.int32()),
     ]
-    if taken.headers is None:
-        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-    columns.append(_headers(taken.headers, count))
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA_WITH_HEADERS)
+    if taken.headers is not None:
+        columns.append(_headers(taken.headers, count))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _texts(texts: Texts, count: int, kind: pa.DataType) -> pa.Array:
