@@ -25,6 +25,12 @@ def test_who_plans_does_not_load_what_decodes_records():
     assert not {"pyarrow", "strom.records", "strom.spark.fetching"} & found
 
 
+def test_who_shows_lag_does_not_load_spark():
+    found = loaded("import strom.cli.lag")
+    assert "strom.spark.marker" in found
+    assert not {"pyspark", "pyarrow", "strom.spark.exactly_once"} & found
+
+
 def test_records_become_columns_without_pandas():
     found = loaded(
         "from strom.records.columns import Taken, Texts\n"

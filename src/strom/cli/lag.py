@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from strom.cli import client
 from strom.cli.options import ClientOptions
+from strom.spark.marker import MARKER_METADATA
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -27,8 +28,6 @@ READING = {
     "isolation.level": "read_uncommitted",
     "enable.partition.eof": True,
 }
-#: What strom.spark.exactly_once stores beside a number that is no offset but that of a batch.
-MARKER_METADATA = "strom marker"
 NOBODY = "-"
 
 

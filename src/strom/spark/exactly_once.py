@@ -26,6 +26,7 @@ from strom.spark.asking import Coordinator, Role, ask_any, refuse
 from strom.spark.cluster import Cluster
 from strom.spark.failure import UnreachableError
 from strom.spark.link import Link
+from strom.spark.marker import MARKER_METADATA
 from strom.spark.options import Connection
 from strom.spark.places import Place
 from strom.spark.producing import ADVICE, Identity, Producer, WriteError
@@ -54,8 +55,6 @@ else:
 #: Where the marker stands if the rows themselves say which topics they are for.
 OFFSETS_TOPIC = "__consumer_offsets"
 MARKER_PARTITION = 0
-#: What is committed with a marker, so that nobody takes a batch's number for a consumer's progress.
-MARKER_METADATA = "strom marker"
 
 Read = TypeVar("Read")
 
