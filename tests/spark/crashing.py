@@ -23,6 +23,7 @@ from strom.spark.session import open_session
 from strom.spark.source import StromSource
 from strom.spark.write_options import WriteOptions
 from strom.spark.writer import StreamWriter
+from strom.spark.writing import task_of_batch
 from tests.spark.killing import DIRECTORY
 
 POLL_SECONDS = 0.02
@@ -59,7 +60,8 @@ class HeldTransaction(TaskTransaction):
 
 
 class HeldWriter(StreamWriter):
-    transaction_type = HeldTransaction
+    def _begin(self):
+        return HeldTransaction(self.options, task_of_batch())
 
 
 class HeldSource(StromSource):

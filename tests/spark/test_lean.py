@@ -25,6 +25,11 @@ def test_who_plans_does_not_load_what_decodes_records():
     assert not {"pyarrow", "strom.records", "strom.spark.fetching"} & found
 
 
+def test_who_plans_does_not_load_what_writes_records():
+    found = loaded("import strom.spark.writer")
+    assert not {"pyarrow", "strom.records.packing", "strom.spark.writing", "pandas"} & found
+
+
 def test_who_shows_lag_does_not_load_spark():
     found = loaded("import strom.cli.lag")
     assert "strom.spark.marker" in found

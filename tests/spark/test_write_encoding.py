@@ -22,7 +22,8 @@ from pyspark.sql.types import (
 from strom.records.batch import MAGIC, Header, write_header
 from strom.records.plain_packing import murmur2
 from strom.records.record import read_records
-from strom.spark.encoding import RowEncoder, UnfitRowError, check_columns
+from strom.spark.encoding import RowEncoder
+from strom.spark.fitting import UnfitRowError, check_columns
 from strom.spark.write_options import Delivery
 from tests.effort import examples
 
