@@ -8,6 +8,7 @@ Each setting can be overridden, and nothing here needs them: any session reads a
 import atexit
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,11 @@ from pyspark.sql import SparkSession
 #: The same Python for workers as for the driver; else the first `python3` on the path is taken.
 _PYTHON = "PYSPARK_PYTHON"
 _WORKERS_PYTHON = "spark.pyspark.python"
+
+#: What workers are forked from.
+_DAEMON = "spark.python.daemon.module"
+_OWN_DAEMON = "strom.spark.daemon"
+_FIND = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({_OWN_DAEMON!r}))"
 
 #: Where Spark is; without it PySpark takes the one that it came with.
 _HOME = "SPARK_HOME"
@@ -53,16 +59,28 @@ def open_session(
     """Return a session with the recommended settings, the given ones on top."""
     os.environ.setdefault(_PYTHON, sys.executable)
     chosen = {**RECOMMENDED, **(QUICK_CHECKPOINTS if quick_checkpoints else {}), **(settings or {})}
+    # Workers of another Python may have no PySpark but the zipped one, and no Strom.
+    has_pyspark = os.environ[_PYTHON] == sys.executable and _WORKERS_PYTHON not in chosen
+    is_local = master is not None and master.startswith("local")
+    is_ours = is_local and has_pyspark
+    if is_ours and _is_found_by_others():
+        chosen.setdefault(_DAEMON, _OWN_DAEMON)
     builder = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    # Workers of another Python may have no PySpark but the zipped one.
-    has_pyspark = os.environ[_PYTHON] == sys.executable and _WORKERS_PYTHON not in chosen
-    is_local = master is not None and master.startswith("local")
-    with _home_without_zips() if is_local and has_pyspark else nullcontext():
+    with _home_without_zips() if is_ours else nullcontext():
         return builder.getOrCreate()
+
+
+def _is_found_by_others() -> bool:
+    """Return whether another process finds Strom: without its daemon Spark has no workers at all.
+
+    A path that only this process knows of is enough for who reads and writes no topics.
+    """
+    found = subprocess.run([sys.executable, "-c", _FIND], capture_output=True, check=False)
+    return found.returncode == 0
 
 
 @contextmanager
