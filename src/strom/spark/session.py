@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyspark
@@ -63,7 +64,8 @@ def open_session(
     has_pyspark = os.environ[_PYTHON] == sys.executable and _WORKERS_PYTHON not in chosen
     is_local = master is not None and master.startswith("local")
     is_ours = is_local and has_pyspark
-    if is_ours and _is_found_by_others():
+    is_found = is_ours and _is_found_by_others()
+    if is_found:
         chosen.setdefault(_DAEMON, _OWN_DAEMON)
     builder = SparkSession.builder.appName(name)
     if master is not None:
@@ -71,7 +73,20 @@ def open_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     with _home_without_zips() if is_ours else nullcontext():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if is_found:
+        threading.Thread(target=_introduce, args=(session,), daemon=True).start()
+    return session
+
+
+def _introduce(session: SparkSession) -> None:
+    """Have Spark look for `format("strom")`, which takes two Python processes a second.
+
+    Nothing is read: a frame that is not used asks only for its columns.
+    """
+    # The query that needs it says what is wrong; and the session may have been stopped by now.
+    with suppress(Exception):
+        session.read.format("strom").load()
 
 
 def _is_found_by_others() -> bool:
