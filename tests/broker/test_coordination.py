@@ -1,46 +1,44 @@
-"""Shards: decisions carried out over a partition, those who wait, and loading from the log.
+"""Coordinators: which partition coordinates what, and loading from its log.
 
 Rows: OFS-01, GRP-06.
 """
 
 import asyncio
 from dataclasses import replace
-from types import SimpleNamespace
-from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from immutables import Map
 
-from strom.broker import shard as shards
-from strom.broker.coordination import Coordinators, Kind, Surroundings, java_hash
+from strom.broker.coordination import java_hash
 from strom.broker.coordinator_log import CoordinatorLog
-from strom.broker.shard import Shard
 from strom.groups import records
-from strom.groups.committing import Commit, NewOffset, Query
-from strom.groups.machine import GroupMachine
+from strom.groups.committing import Commit, NewOffset
 from strom.groups.offsets import tombstone
 from strom.groups.owners import Author
 from strom.groups.records import OffsetCommitKey, OffsetCommitValue
-from strom.metadata.image import Image, Partition, Topic
-from strom.metadata.settings.values import BrokerSettings
+from strom.metadata.image import Image
 from strom.records.batch import read_header
 from strom.records.compression import Codec
 from strom.records.record import Producer
-from strom.replicated.machine import Decision, KeyValue, Wait
-from strom.replication import partition as replica
+from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
+from tests.broker.coordinating import (
+    ELSEWHERE,
+    HERE,
+    PATIENCE_SECONDS,
+    TOPIC,
+    World,
+    code_of,
+    commit,
+    coordinating,
+    load,
+    offsets,
+    refusal,
+    until,
+)
 from tests.effort import examples
-from tests.log.making import NOW, SMALL, new_disk, open_log
-
-TOPIC_ID = UUID(int=9)
-TOPIC = "__consumer_offsets"
-HERE, ELSEWHERE = 1, 2
-PATIENCE_SECONDS = 60
-
-
-# Which partition coordinates what.
+from tests.log.making import NOW, SMALL
 
 
 @pytest.mark.parametrize(
@@ -76,375 +74,6 @@ def test_groups_are_where_apache_kafka_has_them():
         "abc-tx": 21,
     }
     assert {group: java_hash(group) % 50 for group in seen} == seen
-
-
-# A shard over a log whose commits are up to the test.
-
-
-class Log:
-    """A log that the test commits."""
-
-    name = "test-0"
-
-    def __init__(self):
-        self.told = []
-        self.end_offset = 0
-        self.committed = 0
-        self.failure = None
-        self.moved = asyncio.Condition()
-
-    def append(self, appended, now_ms, transaction=None):
-        if self.failure is not None:
-            raise self.failure
-        self.told.append(("append", *appended, transaction))
-        self.end_offset += len(appended)
-
-    def is_committed(self, end_offset):
-        return self.committed >= end_offset
-
-    async def wait_committed(self, end_offset):
-        async with self.moved:
-            await self.moved.wait_for(lambda: self.committed >= end_offset or self.failure)
-        if self.failure is not None:
-            raise self.failure
-
-    async def commit(self, failure=None):
-        async with self.moved:
-            self.committed, self.failure = self.end_offset, failure
-            self.moved.notify_all()
-
-
-class Machine:
-    """A machine that notes what is done to it."""
-
-    def __init__(self, told):
-        self.told = told
-        self.due = Decision((), None)
-
-    def apply(self, record, transaction=None):
-        self.told.append(("apply", record, transaction))
-
-    def set_soft(self, key, value):
-        self.told.append(("soft", key, value))
-
-    def on_timer(self, key, now_ms):
-        self.told.append(("timer", key))
-        if isinstance(self.due, Exception):
-            raise self.due
-        return self.due
-
-    def on_marker(self, producer_id, producer_epoch, *, committed):
-        self.told.append(("marker", producer_id, producer_epoch, committed))
-
-    def on_loaded(self, now_ms):
-        return Decision((), None)
-
-
-def decided(*written, reply="done", **more):
-    return Decision(written, reply, **more)
-
-
-def sharding(scenario):
-    async def run():
-        log, clock = Log(), SimpleNamespace(now_ms=1000)
-        machine = Machine(log.told)
-        async with asyncio.TaskGroup() as tasks:
-            shard = Shard(machine, log, lambda: clock.now_ms, tasks.create_task)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                result = await scenario(shard, log, clock)
-            shard.close()
-        return result
-
-    return asyncio.run(run())
-
-
-def test_what_is_committed_at_once_is_answered_at_once():
-    async def scenario(shard, log, clock):
-        log.committed = 100
-        reply = shard.run(decided, "a", "b", transaction=(7, 1), soft=(("g", "s"),))
-        return reply, log.told
-
-    assert sharding(scenario) == (
-        "done",
-        [
-            ("append", "a", "b", (7, 1)),
-            ("apply", "a", (7, 1)),
-            ("apply", "b", (7, 1)),
-            ("soft", "g", "s"),
-        ],
-    )
-
-
-def test_nobody_is_told_what_could_still_be_undone():
-    async def scenario(shard, log, clock):
-        async with asyncio.TaskGroup() as tasks:
-            writer = tasks.create_task(shard.execute(decided, "a"))
-            await asyncio.sleep(0)
-            # It writes nothing, but it may have read what the first one wrote.
-            reader = tasks.create_task(shard.execute(decided, reply="read"))
-            await asyncio.sleep(0)
-            before = writer.done(), reader.done()
-            await log.commit()
-        return before, writer.result(), reader.result()
-
-    assert sharding(scenario) == ((False, False), "done", "read")
-
-
-def test_what_cannot_be_written_changes_nothing():
-    async def scenario(shard, log, clock):
-        log.failure = KafkaError(ErrorCode.NOT_COORDINATOR)
-        with pytest.raises(KafkaError):
-            shard.run(decided, "a", soft=(("g", "s"),), timers=((("t",), 1000),))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        return log.told
-
-    assert sharding(scenario) == []
-
-
-def test_who_waits_is_answered_by_a_later_decision():
-    async def scenario(shard, log, clock):
-        log.committed = 100
-        async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(shard.execute(decided, reply=Wait(("join", "m"))))
-            again = tasks.create_task(shard.execute(decided, reply=Wait(("join", "m"))))
-            await asyncio.sleep(0)
-            before = waiting.done()
-            shard.run(decided, answers=((("join", "m"), "joined"), (("join", "x"), "nobody")))
-        return before, waiting.result(), again.result()
-
-    assert sharding(scenario) == (False, "joined", "joined")
-
-
-def test_who_completes_the_round_gets_its_answer_from_its_own_decision():
-    async def scenario(shard, log, clock):
-        log.committed = 100
-        answers = ((("join", "m"), "joined"),)
-        return await shard.execute(decided, "a", reply=Wait(("join", "m")), answers=answers)
-
-    assert sharding(scenario) == "joined"
-
-
-def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_gone():
-    async def scenario(shard, log, clock):
-        async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(shard.execute(decided, reply=Wait("m")))
-            await asyncio.sleep(0)
-            last = tasks.create_task(shard.execute(decided, "a", answers=(("m", "joined"),)))
-            await asyncio.sleep(0)
-            last.cancel()
-            await asyncio.sleep(0)
-            before = waiting.done()
-            await log.commit()
-        return before, waiting.result()
-
-    assert sharding(scenario) == (False, "joined")
-
-
-async def refusal(work):
-    """The code that the work ends with."""
-    try:
-        return await work
-    except KafkaError as error:
-        return error.code
-
-
-def test_answers_that_were_not_committed_are_refusals():
-    async def scenario(shard, log, clock):
-        async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
-            await asyncio.sleep(0)
-            answers = (("m", "joined"),)
-            last = tasks.create_task(refusal(shard.execute(decided, "a", answers=answers)))
-            await asyncio.sleep(0)
-            await log.commit(KafkaError(ErrorCode.NOT_COORDINATOR))
-        return waiting.result(), last.result()
-
-    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
-
-
-def test_who_gave_up_waiting_is_forgotten():
-    async def scenario(shard, log, clock):
-        async with asyncio.TaskGroup() as tasks:
-            gone = tasks.create_task(shard.execute(decided, reply=Wait("m")))
-            await asyncio.sleep(0)
-            assert "m" in shard._waiting
-            gone.cancel()
-        return dict(shard._waiting)
-
-    assert sharding(scenario) == {}
-
-
-def test_who_waits_for_a_shard_that_ends_must_look_elsewhere():
-    async def scenario(shard, log, clock):
-        async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
-            await asyncio.sleep(0)
-            shard.close()
-        return waiting.result(), await refusal(shard.execute(decided))
-
-    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
-
-
-async def until(condition):
-    """Let the loop come round until it holds."""
-    for _ in range(10_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came to hold")
-
-
-def test_timers_ask_the_machine_and_its_decision_is_carried_out():
-    async def scenario(shard, log, clock):
-        log.committed = 100
-        shard.machine.due = decided("b")
-        shard.run(decided, timers=((("session", "m"), 1000),))
-        await until(lambda: len(log.told) == 3)
-        return log.told
-
-    assert sharding(scenario) == [
-        ("timer", ("session", "m")),
-        ("append", "b", None),
-        ("apply", "b", None),
-    ]
-
-
-@pytest.mark.parametrize("failure", [KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ValueError()])
-def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
-    """And what only could not be written is tried again."""
-    monkeypatch.setattr(shards, "RETRY_MS", 0)
-
-    async def scenario(shard, log, clock):
-        log.committed = 100
-        shard.machine.due = failure
-        shard.run(decided, timers=((("a",), 1000), (("b",), 1000)))
-        await until(lambda: len(log.told) == 2)
-        shard.machine.due = decided("x")
-        if isinstance(failure, KafkaError):
-            await until(lambda: log.told.count(("apply", "x", None)) == 2)
-        return {told[1] for told in log.told if told[0] == "timer"}
-
-    assert sharding(scenario) == {("a",), ("b",)}
-
-
-# Over a partition.
-
-
-class Flushing:
-    """Syncs where it is told to, when the test says so."""
-
-    def __init__(self):
-        self.wanted = False
-        self.works = True
-        self.flushed = 0
-
-    def on_appended(self, partition):
-        return self.wanted
-
-    async def flush(self, partition):
-        self.flushed += 1
-        if self.works:
-            partition.log.recovery_point = partition.log.end_offset
-        return self.works
-
-
-class World:
-    """A broker that leads some partitions of the offsets' topic."""
-
-    def __init__(self, partitions=1, config=SMALL, **settings):
-        self.disk = new_disk()
-        self.config = config
-        #: What there is besides: that for which offsets are committed.
-        self.topics = ["t"]
-        named = {name.replace("_", "."): str(value) for name, value in settings.items()}
-        self.settings = BrokerSettings(named)
-        self.replicas = {index: self.replica(index) for index in range(partitions)}
-        self.flushing = Flushing()
-        self.now_ms = NOW
-        self.offloaded = 0
-
-    def replica(self, index):
-        path = f"/data/{TOPIC}-{index}"
-        self.disk.make_directory(path)
-        log = open_log(self.disk, self.config, path=path)
-        log.name = TOPIC, index
-        made = replica.Partition(TOPIC_ID, HERE, log, None)
-        made.lead(0, (HERE,), log.end_offset)
-        return made
-
-    async def offload(self, work):
-        self.offloaded += 1
-        await asyncio.sleep(0)
-        return work()
-
-    def image(self, leaders):
-        partitions = {
-            index: Partition((HERE, ELSEWHERE), (HERE,), leader, 0, 0, (None, None))
-            for index, leader in enumerate(leaders)
-        }
-        topics = [Topic(TOPIC, TOPIC_ID, Map(partitions))]
-        topics += [Topic(name, UUID(bytes=name.encode() * 16), Map()) for name in self.topics]
-        return Image(
-            topics_by_id=Map({each.id: each for each in topics}),
-            topics_by_name=Map({each.name: each for each in topics}),
-        )
-
-    def coordinators(self, start_task):
-        host = SimpleNamespace(now_ms=lambda: self.now_ms, offload=self.offload)
-        found = SimpleNamespace(find=lambda topic, index: self.replicas.get(index))
-        around = Surroundings(HERE, host, found, self.flushing, start_task)
-        kind = Kind(
-            topic=TOPIC,
-            new_machine=GroupMachine,
-            see=GroupMachine.see,
-            on_metadata=GroupMachine.on_metadata,
-            form=records,
-            codec=lambda settings: settings.number("offsets.topic.compression.codec"),
-            timeout="offsets.commit.timeout.ms",
-            load_buffer="offsets.load.buffer.size",
-        )
-        return Coordinators(kind, around, self.settings)
-
-
-def coordinating(scenario, world=None, leaders=(HERE,)):
-    """Play a scenario with coordinators that follow an image with these leaders."""
-    world = world or World(len(leaders))
-
-    async def run():
-        async with asyncio.TaskGroup() as tasks:
-            coordinators = world.coordinators(tasks.create_task)
-            await coordinators.follow(world.image(leaders), world.settings)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                result = await scenario(coordinators, world)
-            coordinators.close()
-        return result
-
-    return asyncio.run(run())
-
-
-def commit(shard, offset, group="g", partition=0, transaction=None):
-    new = [NewOffset("t", partition, offset)]
-    author = Author(is_transactional=transaction is not None)
-    asked = Commit(group, author, new, transaction=transaction)
-    return shard.run(shard.machine.commit_offsets, asked, NOW)
-
-
-def offsets(shard, group="g"):
-    told = shard.run(shard.machine.fetch_offsets, Query(group, None))
-    return {each.partition: each.value.offset for _, found in told for each in found}
-
-
-async def load(coordinators, key="g"):
-    """Wait until the shard of the key answers."""
-    await until(lambda: not coordinators.is_loading)
-    return coordinators.shard_for(key)
-
-
-def code_of(ask):
-    with pytest.raises(KafkaError) as caught:
-        ask()
-    return caught.value.code
 
 
 def test_a_commit_is_one_batch_and_answered_at_once():

@@ -1,0 +1,246 @@
+"""Shards: decisions carried out over a log, and those who wait for them."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from strom.broker import shard as shards
+from strom.broker.shard import Shard
+from strom.replicated.machine import Decision, Wait
+from strom.wire.errors import ErrorCode, KafkaError
+from tests.broker.coordinating import (
+    PATIENCE_SECONDS,
+    refusal,
+    until,
+)
+
+
+class Log:
+    """A log that the test commits."""
+
+    name = "test-0"
+
+    def __init__(self):
+        self.told = []
+        self.end_offset = 0
+        self.committed = 0
+        self.failure = None
+        self.moved = asyncio.Condition()
+
+    def append(self, appended, now_ms, transaction=None):
+        if self.failure is not None:
+            raise self.failure
+        self.told.append(("append", *appended, transaction))
+        self.end_offset += len(appended)
+
+    def is_committed(self, end_offset):
+        return self.committed >= end_offset
+
+    async def wait_committed(self, end_offset):
+        async with self.moved:
+            await self.moved.wait_for(lambda: self.committed >= end_offset or self.failure)
+        if self.failure is not None:
+            raise self.failure
+
+    async def commit(self, failure=None):
+        async with self.moved:
+            self.committed, self.failure = self.end_offset, failure
+            self.moved.notify_all()
+
+
+class Machine:
+    """A machine that notes what is done to it."""
+
+    def __init__(self, told):
+        self.told = told
+        self.due = Decision((), None)
+
+    def apply(self, record, transaction=None):
+        self.told.append(("apply", record, transaction))
+
+    def set_soft(self, key, value):
+        self.told.append(("soft", key, value))
+
+    def on_timer(self, key, now_ms):
+        self.told.append(("timer", key))
+        if isinstance(self.due, Exception):
+            raise self.due
+        return self.due
+
+    def on_marker(self, producer_id, producer_epoch, *, committed):
+        self.told.append(("marker", producer_id, producer_epoch, committed))
+
+    def on_loaded(self, now_ms):
+        return Decision((), None)
+
+
+def decided(*written, reply="done", **more):
+    return Decision(written, reply, **more)
+
+
+def sharding(scenario):
+    async def run():
+        log, clock = Log(), SimpleNamespace(now_ms=1000)
+        machine = Machine(log.told)
+        async with asyncio.TaskGroup() as tasks:
+            shard = Shard(machine, log, lambda: clock.now_ms, tasks.create_task)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                result = await scenario(shard, log, clock)
+            shard.close()
+        return result
+
+    return asyncio.run(run())
+
+
+def test_what_is_committed_at_once_is_answered_at_once():
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        reply = shard.run(decided, "a", "b", transaction=(7, 1), soft=(("g", "s"),))
+        return reply, log.told
+
+    assert sharding(scenario) == (
+        "done",
+        [
+            ("append", "a", "b", (7, 1)),
+            ("apply", "a", (7, 1)),
+            ("apply", "b", (7, 1)),
+            ("soft", "g", "s"),
+        ],
+    )
+
+
+def test_nobody_is_told_what_could_still_be_undone():
+    async def scenario(shard, log, clock):
+        async with asyncio.TaskGroup() as tasks:
+            writer = tasks.create_task(shard.execute(decided, "a"))
+            await asyncio.sleep(0)
+            # It writes nothing, but it may have read what the first one wrote.
+            reader = tasks.create_task(shard.execute(decided, reply="read"))
+            await asyncio.sleep(0)
+            before = writer.done(), reader.done()
+            await log.commit()
+        return before, writer.result(), reader.result()
+
+    assert sharding(scenario) == ((False, False), "done", "read")
+
+
+def test_what_cannot_be_written_changes_nothing():
+    async def scenario(shard, log, clock):
+        log.failure = KafkaError(ErrorCode.NOT_COORDINATOR)
+        with pytest.raises(KafkaError):
+            shard.run(decided, "a", soft=(("g", "s"),), timers=((("t",), 1000),))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return log.told
+
+    assert sharding(scenario) == []
+
+
+def test_who_waits_is_answered_by_a_later_decision():
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(shard.execute(decided, reply=Wait(("join", "m"))))
+            again = tasks.create_task(shard.execute(decided, reply=Wait(("join", "m"))))
+            await asyncio.sleep(0)
+            before = waiting.done()
+            shard.run(decided, answers=((("join", "m"), "joined"), (("join", "x"), "nobody")))
+        return before, waiting.result(), again.result()
+
+    assert sharding(scenario) == (False, "joined", "joined")
+
+
+def test_who_completes_the_round_gets_its_answer_from_its_own_decision():
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        answers = ((("join", "m"), "joined"),)
+        return await shard.execute(decided, "a", reply=Wait(("join", "m")), answers=answers)
+
+    assert sharding(scenario) == "joined"
+
+
+def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_gone():
+    async def scenario(shard, log, clock):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(shard.execute(decided, reply=Wait("m")))
+            await asyncio.sleep(0)
+            last = tasks.create_task(shard.execute(decided, "a", answers=(("m", "joined"),)))
+            await asyncio.sleep(0)
+            last.cancel()
+            await asyncio.sleep(0)
+            before = waiting.done()
+            await log.commit()
+        return before, waiting.result()
+
+    assert sharding(scenario) == (False, "joined")
+
+
+def test_answers_that_were_not_committed_are_refusals():
+    async def scenario(shard, log, clock):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            await asyncio.sleep(0)
+            answers = (("m", "joined"),)
+            last = tasks.create_task(refusal(shard.execute(decided, "a", answers=answers)))
+            await asyncio.sleep(0)
+            await log.commit(KafkaError(ErrorCode.NOT_COORDINATOR))
+        return waiting.result(), last.result()
+
+    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+
+
+def test_who_gave_up_waiting_is_forgotten():
+    async def scenario(shard, log, clock):
+        async with asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(shard.execute(decided, reply=Wait("m")))
+            await asyncio.sleep(0)
+            assert "m" in shard._waiting
+            gone.cancel()
+        return dict(shard._waiting)
+
+    assert sharding(scenario) == {}
+
+
+def test_who_waits_for_a_shard_that_ends_must_look_elsewhere():
+    async def scenario(shard, log, clock):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            await asyncio.sleep(0)
+            shard.close()
+        return waiting.result(), await refusal(shard.execute(decided))
+
+    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+
+
+def test_timers_ask_the_machine_and_its_decision_is_carried_out():
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        shard.machine.due = decided("b")
+        shard.run(decided, timers=((("session", "m"), 1000),))
+        await until(lambda: len(log.told) == 3)
+        return log.told
+
+    assert sharding(scenario) == [
+        ("timer", ("session", "m")),
+        ("append", "b", None),
+        ("apply", "b", None),
+    ]
+
+
+@pytest.mark.parametrize("failure", [KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ValueError()])
+def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
+    """And what only could not be written is tried again."""
+    monkeypatch.setattr(shards, "RETRY_MS", 0)
+
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        shard.machine.due = failure
+        shard.run(decided, timers=((("a",), 1000), (("b",), 1000)))
+        await until(lambda: len(log.told) == 2)
+        shard.machine.due = decided("x")
+        if isinstance(failure, KafkaError):
+            await until(lambda: log.told.count(("apply", "x", None)) == 2)
+        return {told[1] for told in log.told if told[0] == "timer"}
+
+    assert sharding(scenario) == {("a",), ("b",)}
