@@ -21,37 +21,51 @@ def name_of(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.fixture(params=FILES, ids=name_of)
-def source(request):
-    return request.param.read_text()
+@pytest.fixture(scope="module")
+def sources():
+    """The text of each file, by its name."""
+    return {name_of(path): path.read_text() for path in FILES}
 
 
-def test_file_opens_by_saying_what_it_is_for(source):
-    assert ast.get_docstring(ast.parse(source))
+@pytest.fixture(scope="module")
+def trees(sources):
+    return {name: ast.parse(source) for name, source in sources.items()}
 
 
-def test_file_is_short(source):
-    assert source.count("\n") <= FILE_LINES_MAX
+@pytest.fixture(scope="module")
+def nodes(trees):
+    """What each file is made of, with the name of its file."""
+    return [(name, node) for name, tree in trees.items() for node in ast.walk(tree)]
 
 
-def test_functions_fit_on_a_screen(source):
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno - node.lineno < FUNCTION_LINES_MAX, node.name
+def test_files_open_by_saying_what_they_are_for(trees):
+    assert not [name for name, tree in trees.items() if not ast.get_docstring(tree)]
 
 
-def test_classes_are_named_for_what_they_are(source):
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef):
-            assert not VAGUE_NAMES.search(node.name), node.name
+def test_files_are_short(sources):
+    lines = {name: source.count("\n") for name, source in sources.items()}
+    assert not {name: count for name, count in lines.items() if count > FILE_LINES_MAX}
 
 
-def test_nothing_is_left_for_later(source):
-    assert not REMINDERS.search(source)
+def test_functions_fit_on_a_screen(nodes):
+    kind = ast.FunctionDef | ast.AsyncFunctionDef
+    functions = [(name, node) for name, node in nodes if isinstance(node, kind)]
+    long = [each for each in functions if each[1].end_lineno - each[1].lineno >= FUNCTION_LINES_MAX]
+    assert not [(name, node.name) for name, node in long]
 
 
-def test_every_queue_has_a_limit(source):
-    assert not re.search(r"\bQueue\(\)", source)
+def test_classes_are_named_for_what_they_are(nodes):
+    classes = [(name, node.name) for name, node in nodes if isinstance(node, ast.ClassDef)]
+    assert not [each for each in classes if VAGUE_NAMES.search(each[1])]
+
+
+def test_nothing_is_left_for_later(sources):
+    assert not [name for name, source in sources.items() if REMINDERS.search(source)]
+
+
+def test_every_queue_has_a_limit(sources):
+    unlimited = re.compile(r"\bQueue\(\)")
+    assert not [name for name, source in sources.items() if unlimited.search(source)]
 
 
 def test_no_module_has_a_vague_name():
