@@ -13,6 +13,8 @@ from pathlib import Path
 
 PEER = Path(__file__).parent / "peer" / "kafka"
 STOP_SECONDS = 60
+#: The peer's heap, and a JIT that is done sooner: no test asks how fast it is.
+PEER_JAVA = "-Xmx1G -Xms256M -XX:TieredStopAtLevel=1"
 #: A tool is there in a second, on a machine that has nothing else to do.
 TOOL_SECONDS = 180
 LOG_SHOWN = 3000
@@ -124,7 +126,7 @@ class KafkaProcess:
         self.command = ["start", "--port", str(port), "--dir", str(directory), *arguments]
 
     def start(self):
-        peer(*self.command)
+        peer(*self.command, env={**os.environ, "KAFKA_HEAP_OPTS": PEER_JAVA})
         return self
 
     def stop(self):
@@ -159,9 +161,9 @@ def running_strom(name, **settings):
         process.remove()
 
 
-def peer(*arguments):
+def peer(*arguments, env=None):
     """Run the peer's script; it says on stderr what went wrong, and has a limit of its own."""
-    return subprocess.run([sys.executable, PEER, *arguments], check=True)
+    return subprocess.run([sys.executable, PEER, *arguments], check=True, env=env)
 
 
 def kafka_tool(name, *arguments, text="", timeout=TOOL_SECONDS):
