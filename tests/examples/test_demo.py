@@ -1,7 +1,7 @@
 """The demo from start to end, as `make demo` runs it: its parts, its crash, its own judgement."""
 
-import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from examples.final_project.database.server import LocalServer
 from tests import nodes
+from tests.spark import starting
 
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.timeout(600)]
 
@@ -26,16 +27,6 @@ SECONDS = "1"
 
 
 @pytest.fixture
-def java_home():
-    if reason := nodes.java_missing():
-        pytest.skip(reason)
-    found = subprocess.run(
-        [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
-    )
-    return found.stdout.strip()
-
-
-@pytest.fixture
 def url():
     """A database that is known by its address only, as --database takes it."""
     with LocalServer(settings=None) as server:
@@ -43,21 +34,25 @@ def url():
 
 
 @pytest.fixture
-def demo(java_home, url, tmp_path):
+def demo(url, tmp_path):
     """The demo as a process that stays when it is through, and is asked to end in any case."""
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    directory = nodes.new_directory("demo")
     options = ["--seconds", SECONDS, "--plot", tmp_path / "plot.png", "--database", url, "--keep"]
     process = subprocess.Popen(
         [sys.executable, "-m", "examples.final_project.demo", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "JAVA_HOME": java_home, "SPARK_LOCAL_IP": "127.0.0.1", "COLUMNS": "160"},
+        env=starting.environment_in(directory, COLUMNS="160"),
     )
     with process:
         try:
             yield process
         finally:
             process.terminate()
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def told(demo):

@@ -14,6 +14,7 @@ from strom.pipelines.directory import Directory
 from strom.pipelines.loading import load
 from strom.pipelines.status import DIED, DONE, STOPPED
 from tests import nodes
+from tests.spark import starting
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -29,9 +30,7 @@ PATIENCE_SECONDS = 120
 FILE = """
 from strom.pipelines import Pipeline
 
-java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-pipeline = Pipeline("copies", every="0 seconds", master="local[1]",
-                    spark={{"spark.driver.extraJavaOptions": java}})
+pipeline = Pipeline("copies", every="0 seconds", master="local[1]")
 pipeline.topic("records", "{source}", json="n int")
 pipeline.to_topic("{target}", of="records", key="n")
 """
@@ -50,10 +49,7 @@ class Copying:
 
     def start(self, *options):
         """Start the command, in a group of processes of its own as a shell does."""
-        java = subprocess.run([sys.executable, nodes.PEER, "java"], check=True, capture_output=True)
-        environment = {
-            **os.environ,
-            "JAVA_HOME": java.stdout.decode().strip(),
+        where = {
             "STROM_BOOTSTRAP": self.topics.bootstrap,
             "STROM_PIPELINES": str(self.home),
         }
@@ -62,7 +58,7 @@ class Copying:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=starting.environment(**where),
             start_new_session=True,
         )
 

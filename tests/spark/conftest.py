@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests import nodes
+from tests.spark import starting
 from tests.spark.topics import Topics
-
-#: Caps the JIT: a test compiles little that is worth it.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +22,7 @@ def spark():
     pytest.importorskip("pyspark", reason="PySpark is not installed")
     from strom.spark.session import open_session
 
-    java = subprocess.run(
-        [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
-    )
-    os.environ["JAVA_HOME"] = java.stdout.strip()
+    os.environ["JAVA_HOME"] = starting.java_home()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     directory = Path(tempfile.mkdtemp(prefix="strom-spark-"))
     jars = connector_jars()
@@ -38,7 +33,7 @@ def spark():
         settings={
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+            "spark.driver.extraJavaOptions": starting.QUICK,
             "spark.sql.warehouse.dir": str(directory / "warehouse"),
             "spark.local.dir": str(directory / "local"),
             **({"spark.jars": ",".join(jars)} if jars else {}),

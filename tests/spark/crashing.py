@@ -29,8 +29,6 @@ from tests.spark.killing import DIRECTORY
 POLL_SECONDS = 0.02
 PARTITIONS = 2
 BATCH_ROWS = 400
-#: Caps the JIT: a test compiles little that is worth it.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 
 
 def come_to(phase):
@@ -82,7 +80,7 @@ def run(bootstrap, source, target, directory):
         # A task may fail as often as it is killed.
         "local[2,1000]",
         quick_checkpoints=True,
-        settings={"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": JAVA_OPTIONS},
+        settings={"spark.ui.enabled": "false"},
     )
     spark.dataSource.register(HeldSource)
     rows = (

@@ -16,7 +16,7 @@ from examples.final_project.database import sink
 from examples.final_project.processing.pipeline import REJECTED
 from examples.final_project.processing.writing import offsets, patiently
 from strom.spark.session import open_session
-from tests.spark.crashing import JAVA_OPTIONS, come_to
+from tests.spark.crashing import come_to
 
 #: Offsets in the transaction of the rows; or rows by their keys alone.
 WITH_OFFSETS = ("before", "after")
@@ -60,7 +60,7 @@ def run(bootstrap, database, directory):
         "crashing",
         "local[2]",
         quick_checkpoints=True,
-        settings={"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": JAVA_OPTIONS},
+        settings={"spark.ui.enabled": "false"},
     )
     for topic in TOPICS:
         writing = Writing(database, directory, topic)

@@ -10,20 +10,18 @@ from pyspark.sql import SparkSession
 
 from strom.spark import values
 from strom.spark.session import open_session
+from tests.spark import starting
 
 ROWS = 2000
 #: Where it says how many rows it read, and on how many executors.
 REPORT = "report"
 EXECUTORS = 2
-#: Caps the JIT: a test compiles little that is worth it.
-QUICK = "-XX:TieredStopAtLevel=1"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.extraJavaOptions": QUICK,
-    "spark.executor.extraJavaOptions": QUICK,
+    "spark.executor.extraJavaOptions": starting.java_options(),
     # Nothing begins before all executors are there.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",

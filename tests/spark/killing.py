@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests import nodes
+from tests.spark import starting
 
 ROOT = Path(__file__).parents[2]
 #: Where the query's processes find the directory by which they are held.
@@ -52,15 +52,9 @@ class Query:
         self._sessions = []
 
     def start(self):
-        java = subprocess.run(
-            [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
-        )
-        environment = os.environ | {
-            "JAVA_HOME": java.stdout.strip(),
+        where = {
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
             DIRECTORY: str(self.directory),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(self.directory),
         }
         with open(self.directory / "driver.log", "ab") as log:
             self._driver = subprocess.Popen(
@@ -68,7 +62,7 @@ class Query:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=environment,
+                env=starting.environment_in(self.directory, **where),
                 cwd=ROOT,
                 start_new_session=True,
             )

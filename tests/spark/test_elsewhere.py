@@ -18,7 +18,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import pyspark
 
-from tests.spark import elsewhere
+from tests.spark import elsewhere, starting
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -37,18 +37,13 @@ class Processes:
     def __init__(self, directory):
         self.directory = directory
         self._started = []
-        java = subprocess.run(
-            [sys.executable, nodes.PEER, "java"], check=True, capture_output=True, text=True
-        )
-        self._environment = os.environ | {
-            "JAVA_HOME": java.stdout.strip(),
+        self._environment = {
             "SPARK_HOME": str(SPARK_HOME),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(directory),
-            "SPARK_WORKER_DIR": str(directory),
-            "SPARK_DAEMON_JAVA_OPTS": elsewhere.QUICK,
+            **starting.environment_in(
+                directory,
+                PYSPARK_PYTHON=sys.executable,
+                PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            ),
         }
 
     def start(self, *command):
@@ -67,7 +62,10 @@ class Processes:
         return started
 
     def start_class(self, name, *arguments):
-        return self.start(SPARK_HOME / "bin" / "spark-class", name, *arguments)
+        return self.start_script("spark-class", name, *arguments)
+
+    def start_script(self, name, *arguments):
+        return self.start(Path(self._environment["SPARK_HOME"], "bin", name), *arguments)
 
     def log(self):
         return (self.directory / "log").read_text()[-LOG_SHOWN:]
@@ -142,10 +140,9 @@ def test_a_server_of_connect_reads_and_writes(strom_topics, processes):
         "spark.connect.grpc.binding.port": port,
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": elsewhere.QUICK,
     }
-    server = processes.start(
-        SPARK_HOME / "bin" / "spark-submit",
+    server = processes.start_script(
+        "spark-submit",
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
         *("--master", "local[2]"),
         *(part for name, value in settings.items() for part in ("--conf", f"{name}={value}")),
