@@ -10,17 +10,21 @@
 #   make soak    the tests that get better with time: fuzzing, crashes  (SECONDS=600)
 
 PY := .venv/bin/python
+# The tests start hundreds of processes: none of them shall compile its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # In the order of the files: what passes here passes there. By itself pytest shuffles the tests.
 PYTEST := $(PY) -m pytest -p no:randomly
 PURE = STROM_TESTS_IN_SHORT=1 $(PYTEST) -q -m "not slow and not java" --durations=5
 ALL = $(PYTEST) -q --durations=25
 # With Kafka's own tools and clients; the rest has Spark.
 BROKERS := tests/broker tests/conformance tests/testing
+# What takes as long as all the other pure tests.
+PURE_FIRST := tests/broker tests/cli tests/log tests/records tests/testing
 SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools java lint check pure-broker pure-rest test test-brokers test-rest test-airflow demo demo-broker bench soak
+.PHONY: setup compiled tools java spark lint check pure-first pure-rest test test-brokers test-rest test-airflow demo demo-broker bench soak
 
 setup:
 	@tools/set-up python
@@ -34,6 +38,9 @@ tools: setup
 java: setup
 	@tools/set-up java
 
+spark: tools
+	@tools/set-up spark
+
 lint: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -42,23 +49,23 @@ lint: setup
 
 # Side by side, as there are mostly two cores at least.
 check: setup
-	@$(MAKE) --no-print-directory -j3 -O lint pure-broker pure-rest
+	@$(MAKE) --no-print-directory -j3 -O lint pure-first pure-rest
 
-pure-broker: setup
-	$(PURE) tests/broker tests/cli
+pure-first: setup
+	$(PURE) $(PURE_FIRST)
 
 pure-rest: setup
-	$(PURE) --ignore=tests/broker --ignore=tests/cli --ignore=tests/conformance
+	$(PURE) $(PURE_FIRST:%=--ignore=%) --ignore=tests/conformance
 
-# While what the brokers' tests run is compiled, the rest is tested.
-test: tools
+# While what the brokers' tests run is compiled, the tools are fetched and the rest is tested.
+test: setup
 	@tools/side-by-side brokers="$(MAKE) --no-print-directory test-brokers" \
 		rest="$(MAKE) --no-print-directory test-rest"
 
-test-brokers: compiled
+test-brokers: compiled tools
 	STROM_COMPILED=$(CURDIR)/.setup/compiled STROM_TEST_PORTS_FROM=20000 $(ALL) $(BROKERS)
 
-test-rest: lint
+test-rest: tools spark lint
 	STROM_TEST_PORTS_FROM=26000 $(ALL) $(BROKERS:%=--ignore=%)
 
 # Not a part of `make test`: Airflow is a hundred packages for one test.
