@@ -4,12 +4,16 @@
 Apache Kafka they prove themselves, against Strom they prove Strom.
 """
 
+import signal
+
 import pytest
 
 from tests import nodes
 from tests.effort import load_profile
 
 load_profile()
+# In the background of a shell Ctrl-C is not heard, nor would it be by what the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Why a test was not run, and which; told at the end, so that nothing is skipped in silence.
 NOT_RUN = {}
