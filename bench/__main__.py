@@ -62,7 +62,7 @@ def hold(contest, cases, options, results, told):
     effort = QUICK if options.quick else Effort()
     alone = functools.partial(locked, options.lock)
     for case in cases:
-        results.begin(case, contest.names[: 1 if case.is_alone else None], told["Strom"])
+        results.begin(case, contest.names[: 1 if case.is_alone else None], told)
     try:
         for number in range(options.rounds):
             for group, of_group in itertools.groupby(cases, key=lambda case: case.group):

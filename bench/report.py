@@ -8,6 +8,7 @@ from bench import spark
 from bench.case import Measure
 from bench.cases import CASES
 from bench.contests import contest_of
+from bench.results import VARYING
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -89,7 +90,7 @@ def write(results, versions):
     """Write the page and the plot; the rows."""
     cases = results.of(CASES)
     rows = [Row(case, bar, results.measured[case.name]) for case in cases for bar in case.bars]
-    versions = {**versions, "Strom": results.told_commits(cases)}
+    versions = versions | {name: results.told(name, cases) for name in VARYING}
     told = "\n".join(f"- {name}: {value}" for name, value in versions.items())
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(

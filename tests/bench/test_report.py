@@ -45,7 +45,7 @@ def test_a_number_may_have_no_peer_or_no_bar():
 def test_a_case_that_is_alone_is_measured_on_one_side(tmp_path):
     case = Case("case", "spark", None, (), is_alone=True)
     results = Results(tmp_path / "bench.json")
-    results.begin(case, CONNECTORS.names[:1], "commit")
+    results.begin(case, CONNECTORS.names[:1], {"Strom": "1a2b3c", "machine": "a small one"})
 
     class Peer:
         name = CONNECTORS.names[1]
@@ -54,6 +54,19 @@ def test_a_case_that_is_alone_is_measured_on_one_side(tmp_path):
     assert results.of([case]) == []
     assert contest_of(case) is CONNECTORS
     assert contest_of(Case("case", "latency", None, ())) is BROKERS
+
+
+def test_what_was_measured_elsewhere_or_before_says_so(tmp_path):
+    cases = [Case(group, group, None, ()) for group in ("start", "latency", "many")]
+    results = Results(tmp_path / "bench.json")
+    for case, commit in zip(cases, "abb", strict=True):
+        results.begin(case, BROKERS.names, {"Strom": commit, "machine": "one", "Java": "17"})
+    results.write()
+    later = Results(tmp_path / "bench.json")
+    later.read()
+
+    assert later.told("Strom", cases) == "a (start); b (latency, many)"
+    assert later.told("machine", cases) == "one"
 
 
 def test_memory_is_compared_by_thirds():
