@@ -301,15 +301,13 @@ _INT64 = struct.Struct(">q")
 # Writing.
 
 #: What is written by hand, by type, besides offsets.
+_OF_MEMBERS: tuple[type[Any], ...] = (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
 _KEY_WRITERS: dict[type, Callable[[Any], bytes]] = {
-    key: key_writer(key.__api_key__)
-    for key, _ in _PAIRS
-    if key
-    in (
-        ConsumerGroupMemberMetadataKey,
-        ConsumerGroupTargetAssignmentMemberKey,
-        ConsumerGroupCurrentMemberAssignmentKey,
-    )
+    key: key_writer(key.__api_key__) for key in _OF_MEMBERS
 }
 _VALUE_WRITERS: dict[type, Callable[[Any], bytes]] = {
     ConsumerGroupTargetAssignmentMemberValue: write_target,

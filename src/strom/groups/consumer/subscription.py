@@ -14,10 +14,11 @@ from strom.groups.consumer.topics import metadata_hash
 def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
     """Raise the group's epoch if a member subscribes to something else, or its topics changed."""
     topics = draft.moment.image.topics_by_name
-    if not resubscribed and not draft.group.patterns and draft.watch.topics is topics:
+    is_settled = not resubscribed and draft.watch.topics is topics
+    if is_settled and not draft.group.patterns:
         return
     matched = _match_patterns(draft, resubscribed=resubscribed)
-    if not resubscribed and not matched and draft.watch.topics is topics:
+    if is_settled and not matched:
         return
     group = draft.group
     found = metadata_hash(group.topic_names, draft.moment.image)
