@@ -19,6 +19,7 @@ from strom.broker.connection import (
 )
 from strom.broker.host import Host
 from strom.broker.link import PARTS_JOINED_MAX, Link
+from strom.broker.outbox import Outbox
 from strom.broker.server import RequestMemory
 from strom.wire.primitives import INT32
 
@@ -31,6 +32,7 @@ class Server:
     def __init__(self, memory_bytes_max=-1, answer=None):
         self.request_bytes_max = REQUEST_BYTES_MAX
         self.alertness = Alertness(asyncio.get_running_loop())
+        self.outbox = Outbox(asyncio.get_running_loop())
         memory = RequestMemory(memory_bytes_max)
         self.reserve, self.release = memory.reserve, memory.release
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
@@ -250,6 +252,43 @@ def test_no_answer_waits_for_what_takes_long(requests, answer_bytes, calls):
     sent = asyncio.run(sent_for(requests, lambda frame: [frame[:1] * answer_bytes]))
     assert b"".join(sent) == b"".join(each[:1] * answer_bytes for each in requests)
     assert len(sent) == calls
+
+
+def test_clients_that_ask_together_are_answered_together():
+    """The first answer would wake a client that then finds the second one not there yet."""
+
+    async def run():
+        async with connected(2, answer=lambda frame: [frame]) as (server, *clients):
+            for client in clients:
+                client.connection.link._socket = Counted(client.connection.link._socket)
+            sent = [client.connection.link._socket.sent for client in clients]
+            taken = server.take_frame
+            before = []
+
+            def take_frame(frame, connection):
+                before.append([list(each) for each in sent])
+                taken(frame, connection)
+
+            server.take_frame = take_frame
+            for client in clients:
+                client.socket.send(framed(b"a"))
+            answers = [await client.read(1) for client in clients]
+            return before, answers
+
+    assert asyncio.run(run()) == ([[[], []]] * 2, [b"a", b"a"])
+
+
+def test_what_is_put_aside_is_unsent():
+    async def run():
+        async with connected(answer=lambda frame: [frame]) as (_, client):
+            view = client.connection.receive_buffer()
+            view[:5] = framed(b"a")
+            client.connection.on_received(5)
+            idle = client.connection.is_idle
+            await client.read(1)
+            return idle, client.connection.is_idle
+
+    assert asyncio.run(run()) == (False, True)
 
 
 def test_who_is_closed_has_the_answers_that_were_ready():

@@ -8,8 +8,8 @@ no more is taken from its socket while too many slots are open or too much is un
 that wait for an earlier one included), so one connection's memory is bounded by its receive
 buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX with one answer above it.
 
-Requests that came together are answered together: to send costs more than to make a small answer.
-So a small answer waits for the next one's, if a small request is here whole; never for a large one.
+Small answers are put aside until the turn of the loop is over (`outbox`), and go out together: to
+send costs more than to make one. None of them waits for a large request, or for a large answer.
 
 The receive buffer is reused for frame after frame. Views of it die when the handler returns.
 A client that announces much and sends little gets addresses but no memory: the system backs
@@ -24,6 +24,7 @@ from typing import Protocol
 
 from strom.broker.alertness import SMALL_BYTES_MAX, Alertness
 from strom.broker.link import PARTS_JOINED_MAX, Link
+from strom.broker.outbox import Outbox
 from strom.wire.fetch import Part
 from strom.wire.primitives import INT32
 
@@ -83,6 +84,10 @@ class Server(Protocol):
         """Return what keeps the loop awake."""
 
     @property
+    def outbox(self) -> Outbox:
+        """Return where small answers wait for each other."""
+
+    @property
     def request_bytes_max(self) -> int:
         """Return how large a frame may be."""
 
@@ -136,7 +141,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         #: The size of the answers that are ready and wait for an earlier one.
         self._held_bytes = 0
-        #: Small answers that go out together when the requests that are here are served.
+        #: Small answers that go out together when the turn of the loop is over.
         self._joined: list[Part] = []
         #: A request whose append phase is not over holds back the ones behind it.
         self._blocked = False
@@ -219,33 +224,30 @@ class Connection:
             self._serve()
 
     def _send(self, parts: list[Part]) -> None:
-        """Send an answer, or put it aside if others are about to be there."""
+        """Send an answer, behind those that were put aside; or put it aside too."""
         if not parts:
             return
         joined = self._joined
-        if self._serving and is_small(parts) and self._has_small_request():
+        if is_small(parts):
             joined.append(parts[0])
-            if len(joined) < PARTS_JOINED_MAX:
-                return
-            parts = []
+            if len(joined) == 1:
+                self._server.outbox.put(self)
+            elif len(joined) == PARTS_JOINED_MAX:
+                self.send_joined()
+            return
         if joined:
             self._joined = []
             parts = joined + parts
         if self.link is not None:
             self.link.send(parts)
 
-    def _has_small_request(self) -> bool:
-        """Whether another request is here whole, and soon answered."""
-        start = self._start
-        if self._end - start < SIZE_BYTES:
-            return False
-        size: int = INT32.unpack_from(self._buffer, start)[0]
-        return 0 <= size <= REQUEST_AWAITED_BYTES_MAX and start + SIZE_BYTES + size <= self._end
-
-    def _send_joined(self) -> None:
-        joined, self._joined = self._joined, []
-        if self.link is not None:
-            self.link.send(joined)
+    def send_joined(self) -> None:
+        """Send what was put aside, if anything is left of it."""
+        joined = self._joined
+        if joined:
+            self._joined = []
+            if self.link is not None:
+                self.link.send(joined)
 
     def block(self) -> None:
         """Take no further request until `unblock`."""
@@ -259,8 +261,7 @@ class Connection:
 
     def close(self, error: Exception | None = None) -> None:
         """End the connection; unsent answers are lost."""
-        if self._joined:
-            self._send_joined()
+        self.send_joined()
         if self.link is not None:
             self.link.close(error)
 
@@ -275,7 +276,9 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being served or sent."""
-        return not self._slots and (self.link is None or not self.link.unsent_bytes)
+        if self._slots or self._joined:
+            return False
+        return self.link is None or not self.link.unsent_bytes
 
     def note_activity(self, now_ms: int) -> None:
         """Count the client as active if it waits for an answer, or bytes moved since last time."""
@@ -308,8 +311,6 @@ class Connection:
             self._serve_frames()
         finally:
             self._serving = False
-            if self._joined:
-                self._send_joined()
 
     def _serve_frames(self) -> None:
         """Serve complete frames while the client keeps within its bounds."""
@@ -330,9 +331,7 @@ class Connection:
             if frame_end > self._end:
                 needed = SIZE_BYTES + size
                 break
-            frame = self._view[self._start + SIZE_BYTES : frame_end]
-            self._start = frame_end
-            server.take_frame(frame, self)
+            self._take_frame(frame_end)
             taken += 1
         if self.closed:
             return
@@ -340,6 +339,12 @@ class Connection:
             link.resume_reading()
         else:
             link.pause_reading()
+
+    def _take_frame(self, frame_end: int) -> None:
+        start, self._start = self._start + SIZE_BYTES, frame_end
+        if frame_end - start > REQUEST_AWAITED_BYTES_MAX:
+            self._server.outbox.send_all()
+        self._server.take_frame(self._view[start:frame_end], self)
 
     def resume(self) -> None:
         """Go on after a wait for memory, or for others to have their turn."""

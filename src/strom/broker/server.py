@@ -27,6 +27,7 @@ from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
 from strom.broker.network import EVERY_ADDRESS, Address, Listening, Network, Newcomer, Room
+from strom.broker.outbox import Outbox
 from strom.metadata.settings.values import BrokerSettings
 
 log = logging.getLogger("strom.network")
@@ -97,6 +98,7 @@ class Server:
         self._network = parts.host.network
         self._loop = asyncio.get_running_loop()
         self.alertness = Alertness(self._loop)
+        self.outbox = Outbox(self._loop)
         self._listening = listening
         #: The listeners that newcomers are taken from.
         self._accepting: set[str] = set()
