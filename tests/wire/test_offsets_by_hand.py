@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch, read and written by hand, against kio's classes of each version."""
+"""OffsetCommit, OffsetFetch, ListOffsets by hand, against kio's classes of each version."""
 
 import contextlib
 from dataclasses import fields
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from kio.serial import entity_reader
 
-from strom.wire import offset_commit, offset_fetch
+from strom.wire import list_offsets, offset_commit, offset_fetch
 from strom.wire.codec import NOT_A_MESSAGE, load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
@@ -181,10 +181,79 @@ def test_what_is_told_of_offsets_reads_in_kio_as_it_was_written(version, found, 
         assert epochs == [each.leader_epoch for each in found]
 
 
+@pytest.mark.parametrize("version", range(1, 12))
+@in_short
+@given(
+    topics=few(some.tuples(TEXTS, few(some.tuples(NUMBERS, some.integers(-6, 2**60), NUMBERS)))),
+    isolation_level=some.sampled_from([0, 1]),
+)
+def test_a_question_for_places_is_read_as_kio_writes_it(version, topics, isolation_level):
+    request_class = load_class("list_offsets", version, "request")
+    topic_class = class_in(request_class, "topics")
+    partition_class = class_in(topic_class, "partitions")
+    request = make(
+        request_class,
+        replica_id=-1,
+        isolation_level=isolation_level,
+        timeout=timedelta(milliseconds=42),
+        topics=tuple(
+            make(
+                topic_class,
+                name=name,
+                partitions=tuple(
+                    make(
+                        partition_class,
+                        partition_index=index,
+                        timestamp=timestamp,
+                        current_leader_epoch=epoch,
+                    )
+                    for index, timestamp, epoch in partitions
+                ),
+            )
+            for name, partitions in topics
+        ),
+    )
+    read = list_offsets.read_request(memoryview(written(request)), 0, version)
+    assert read.isolation_level == (isolation_level if version >= 2 else 0)
+    assert read.topics == [
+        (name, [(index, time, epoch if version >= 4 else -1) for index, time, epoch in partitions])
+        for name, partitions in topics
+    ]
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+@in_short
+@given(
+    topics=few(
+        some.tuples(
+            TEXTS,
+            few(some.tuples(NUMBERS, CODES, some.integers(-1, 2**60), NUMBERS, NUMBERS)),
+        )
+    )
+)
+def test_what_is_told_of_places_reads_in_kio_as_it_was_written(version, topics):
+    found = [
+        list_offsets.TopicFound(name, [list_offsets.PartitionFound(*each) for each in partitions])
+        for name, partitions in topics
+    ]
+    data = list_offsets.write_response(list_offsets.ListOffsetsResponse(found, 42), version)
+    read, size = entity_reader(load_class("list_offsets", version, "response"))(data, 0)
+    assert size == len(data)
+    if version >= 2:
+        assert read.throttle_time.total_seconds() == 0.042
+    names = ["partition_index", "error_code", "timestamp", "offset"]
+    names += ["leader_epoch"] if version >= 4 else []
+    assert [
+        (topic.name, [tuple(getattr(each, name) for name in names) for each in topic.partitions])
+        for topic in read.topics
+    ] == [(name, [each[: len(names)] for each in partitions]) for name, partitions in topics]
+
+
 @pytest.mark.parametrize(
     ("module", "version"),
     [(offset_commit, each) for each in range(2, 11)]
-    + [(offset_fetch, each) for each in range(1, 11)],
+    + [(offset_fetch, each) for each in range(1, 11)]
+    + [(list_offsets, each) for each in range(1, 12)],
 )
 @in_short
 @given(data=some.binary(max_size=60))

@@ -18,6 +18,7 @@ from strom.wire import (
     fetch,
     heartbeat,
     join_group,
+    list_offsets,
     offset_commit,
     offset_fetch,
     produce,
@@ -148,6 +149,7 @@ class HandWrittenCodec:
 
 WITH_RECORDS: dict[str, Callable[[int], Codec]] = {"produce": ProduceCodec, "fetch": FetchCodec}
 BY_HAND: dict[str, Any] = {
+    "list_offsets": list_offsets,
     "offset_commit": offset_commit,
     "offset_fetch": offset_fetch,
     "join_group": join_group,

@@ -14,30 +14,25 @@ Versions:
 - v1 has one offset per partition; v4 the leader's epoch; v7 allows -3, v8 -4, v9 -5, v11 -6.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.broker.turns import AT_ONCE, answer_each, in_any_order
 from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    PartitionFound,
+    PartitionWanted,
+    TopicFound,
+)
 
-if TYPE_CHECKING:
-    from kio.schema.list_offsets.v11 import request as asked
-    from kio.schema.list_offsets.v11 import response as answer
-
-    Reply = answer.ListOffsetsResponse
-    #: A topic's name, and what is asked about one of its partitions.
-    Named = tuple[str, asked.ListOffsetsPartition]
-else:
-    answer = lazy("kio.schema.list_offsets.v11.response")
+#: A topic's name, and what is asked about one of its partitions.
+Named = tuple[str, PartitionWanted]
 
 KEY = 2
 VERSIONS = range(1, 12)
@@ -66,15 +61,15 @@ NOT_FOUND: Found = (NOWHERE, NOWHERE, NOWHERE)
 
 
 def handle(
-    request: asked.ListOffsetsRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+    request: ListOffsetsRequest, context: Context
+) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse | Large]:
     """Look up every partition."""
     partitions = [(topic.name, each) for topic in request.topics for each in topic.partitions]
     repeated = repeated_in([(name, each.partition_index) for name, each in partitions])
     #: What was read so far for those who look for a time.
     searches: dict[tuple[str, int], Search] = {}
 
-    def look(named: Named) -> answer.ListOffsetsPartitionResponse:
+    def look(named: Named) -> PartitionFound:
         name, wanted = named
         partition = name, wanted.partition_index
         if partition in repeated:
@@ -84,7 +79,7 @@ def handle(
             search = searches[partition] = search_for(wanted.timestamp)
         return look_up(name, wanted, search, request.isolation_level, context)
 
-    def refuse(named: Named, error: OSError) -> answer.ListOffsetsPartitionResponse:
+    def refuse(named: Named, error: OSError) -> PartitionFound:
         name, wanted = named
         code = context.replicas.note_unreadable(name, wanted.partition_index, error)
         return refusal(wanted, code)
@@ -102,8 +97,8 @@ def handle(
 
 
 async def answer_later(
-    request: asked.ListOffsetsRequest,
-    looked_up: Coroutine[None, None, list[answer.ListOffsetsPartitionResponse]],
+    request: ListOffsetsRequest,
+    looked_up: Coroutine[None, None, list[PartitionFound]],
 ) -> Large:
     """Answer about many partitions; where batches must be read, a thread does so for a portion."""
     found = await looked_up
@@ -117,19 +112,14 @@ def repeated_in(partitions: list[tuple[str, int]]) -> set[tuple[str, int]]:
     return {each for each, count in Counter(partitions).items() if count > 1}
 
 
-def respond(
-    request: asked.ListOffsetsRequest, found: Iterable[answer.ListOffsetsPartitionResponse]
-) -> Reply:
+def respond(request: ListOffsetsRequest, found: Iterable[PartitionFound]) -> ListOffsetsResponse:
     """Put the answers for the partitions under their topics."""
     rest = iter(found)
-    return answer.ListOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            answer.ListOffsetsTopicResponse(
-                name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
-            )
+    return ListOffsetsResponse(
+        [
+            TopicFound(topic.name, list(islice(rest, len(topic.partitions))))
             for topic in request.topics
-        ),
+        ]
     )
 
 
@@ -140,11 +130,11 @@ def search_for(timestamp: int) -> Search:
 
 def look_up(
     topic: str,
-    wanted: asked.ListOffsetsPartition,
+    wanted: PartitionWanted,
     search: Search | None,
     isolation_level: int,
     context: Context,
-) -> answer.ListOffsetsPartitionResponse:
+) -> PartitionFound:
     """Answer for one partition."""
     if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, NEVER):
         return refusal(wanted, ErrorCode.UNSUPPORTED_VERSION)
@@ -154,13 +144,7 @@ def look_up(
         offset, timestamp, epoch = find(partition, wanted.timestamp, search, isolation_level)
     except KafkaError as error:
         return refusal(wanted, error.code)
-    return answer.ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        error_code=ErrorCode.NONE,
-        timestamp=timestamp,
-        offset=offset,
-        leader_epoch=epoch,
-    )
+    return PartitionFound(wanted.partition_index, ErrorCode.NONE, timestamp, offset, epoch)
 
 
 def find(
@@ -183,14 +167,6 @@ def find(
     return found.offset, found.timestamp_ms, found.leader_epoch
 
 
-def refusal(
-    wanted: asked.ListOffsetsPartition, code: ErrorCode
-) -> answer.ListOffsetsPartitionResponse:
+def refusal(wanted: PartitionWanted, code: ErrorCode) -> PartitionFound:
     """Say why a partition cannot be looked up."""
-    return answer.ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        error_code=code,
-        timestamp=NOWHERE,
-        offset=NOWHERE,
-        leader_epoch=NOWHERE,
-    )
+    return PartitionFound(wanted.partition_index, code, NOWHERE, NOWHERE, NOWHERE)
