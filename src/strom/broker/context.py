@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from strom.metadata.topic_decisions import Defaults
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from strom.metadata.records import Record
     from strom.metadata.settings.values import BrokerSettings
     from strom.replicated.runtime import Runtime
-    from strom.replication.waiting import Waiter
     from strom.transactions.machine import TransactionMachine
     from strom.wire.codec import RequestHeader
 
@@ -40,12 +39,25 @@ class Ordered(NamedTuple):
     work: Coroutine[None, None, object]
 
 
-class Waiting(NamedTuple):
-    """An answer that waits for partitions to grow, and for nothing else."""
+class Awaited(Protocol):
+    """What calls back, once, when it is over: partitions that grow, or a coordinator."""
 
-    waiter: Waiter
-    #: Looks again when the wait is over (True: woken, False: time is up), and returns a reply.
-    look: Callable[[bool], object]
+    def tell(self, whom: Callable[[Any], None]) -> None:
+        """Call back, in a turn of its own, with how it ended."""
+
+    def cancel(self) -> None:
+        """Tell nobody."""
+
+    def wait(self) -> Coroutine[Any, Any, Any]:
+        """Return how it ended, for who has a task."""
+
+
+class Waiting(NamedTuple):
+    """An answer that waits for one thing, and takes no task for that."""
+
+    waiter: Awaited
+    #: Looks at how the wait ended, and returns a reply.
+    look: Callable[[Any], object]
 
 
 class Large(NamedTuple):

@@ -7,7 +7,8 @@ With one replica the answer is there at once, unless it depends on what other me
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
+from strom.broker.pending import Pending
 from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.replicated.machine import Decision, KeyValue, Wait
@@ -33,15 +34,18 @@ def settle(
     asked: Asked,
     now_ms: int,
     told: Callable[[Reply | KafkaError], Response],
-) -> Response | Coroutine[Any, Any, Response]:
+) -> Response | Coroutine[Any, Any, Response] | Waiting:
     """Have the coordinator decide; answer with what `told` makes of its reply or refusal."""
     try:
-        reply = shard.run(decide, shard.machine, asked, now_ms)
+        reply = shard.ask(decide, shard.machine, asked, now_ms)
     except KafkaError as error:
         return told(error)
-    if isinstance(reply, Coroutine):
-        return settle_later(reply, told)
-    return told(reply)
+    if isinstance(reply, Pending):
+        return Waiting(reply, told)
+    # To ask the abstract class takes longer, and hardly anything is one.
+    if isinstance(reply, tuple) or not isinstance(reply, Coroutine):
+        return told(reply)
+    return settle_later(reply, told)
 
 
 async def settle_later(

@@ -6,7 +6,7 @@ the connection takes its next request only then. It returns
 - a response, which is sent when the earlier requests of the connection are answered;
 - None, for a request that gets no answer (acks=0);
 - `Large(build)`: a response that is built, and written, in a thread;
-- `Waiting(waiter, look)`: `look` gives one of these when partitions have grown, or time is up;
+- `Waiting(waiter, look)`: `look` gives one of these when the waiter calls back;
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
   the connection's next requests are served (a Large one too); or
 - `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
@@ -172,11 +172,11 @@ class Dispatch:
             call.slot.work = self._start_task(self._finish(call, reply))
 
     def _wait(self, call: Call, waiting: Waiting) -> None:
-        def on_end(woken: bool) -> None:
+        def on_end(how: object) -> None:
             if call.connection.closed:
                 return
             try:
-                reply = waiting.look(woken)
+                reply = waiting.look(how)
             except Exception as error:  # noqa: BLE001 - as above
                 self._fail(call, error)
                 return

@@ -6,12 +6,12 @@ With one replica that is at once. Who must wait for what others do waits with a 
 later decision answers.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from strom.broker.coordinator_log import CoordinatorLog
+from strom.broker.pending import Pending, answer_of
 from strom.broker.timers import Timers
 from strom.records.control import ControlType, write_marker
 from strom.records.record import Producer
@@ -59,7 +59,7 @@ class Shard(Generic[M]):
         self._start_task = start_task
         self._timers = Timers(now_ms, self._on_timer)
         #: Those who wait for an answer that a later decision gives.
-        self._waiting: dict[Ticket, list[asyncio.Future[object]]] = {}
+        self._waiting: dict[Ticket, list[Pending]] = {}
 
     @property
     def index(self) -> int:
@@ -68,11 +68,22 @@ class Shard(Generic[M]):
 
     def run(
         self,
-        decide: Callable[Arguments, Decision[KeyValue, Reply | Wait]],
+        decide: Callable[Arguments, Decision[KeyValue, Reply]],
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Reply | Coroutine[Any, Any, Reply]:
         """Carry out one decision; return its reply, or what gives it once it cannot be undone."""
+        reply = self._carry_out(decide(*args, **kwargs))
+        assert not isinstance(reply, Pending)
+        return reply
+
+    def ask(
+        self,
+        decide: Callable[Arguments, Decision[KeyValue, Reply | Wait]],
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Reply | Coroutine[Any, Any, Reply] | Pending:
+        """Do the same for a decision that may say that the answer depends on others."""
         return self._carry_out(decide(*args, **kwargs))
 
     async def execute(
@@ -83,11 +94,13 @@ class Shard(Generic[M]):
     ) -> Reply:
         """Carry out one decision; return its reply once that cannot be undone."""
         reply = self._carry_out(decide(*args, **kwargs))
+        if isinstance(reply, Pending):
+            return cast(Reply, await answer_of(reply))
         return await reply if isinstance(reply, Coroutine) else reply
 
     def _carry_out(
         self, decision: Decision[KeyValue, Reply | Wait]
-    ) -> Reply | Coroutine[Any, Any, Reply]:
+    ) -> Reply | Coroutine[Any, Any, Reply] | Pending:
         if self.is_closed:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         # No await from the decision to here and on to the end: the next one must see its effect.
@@ -108,8 +121,7 @@ class Shard(Generic[M]):
                 # Not left to who asked: that one may be gone by then.
                 self._start_task(self._tell_later(decision.answers, end_offset))
         if waiting is not None:
-            assert isinstance(reply, Wait)
-            return self._wait(reply.ticket, waiting)
+            return waiting
         assert not isinstance(reply, Wait)
         # Even a decision that wrote nothing may have read what is not committed yet.
         return reply if is_committed else self._reply_later(reply, end_offset)
@@ -127,30 +139,23 @@ class Shard(Generic[M]):
 
     # Those who wait.
 
-    def _wait_for(self, ticket: Ticket) -> asyncio.Future[object]:
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(ticket, []).append(future)
-        return future
+    def _wait_for(self, ticket: Ticket) -> Pending:
+        pending = Pending(ticket, self._forget)
+        self._waiting.setdefault(ticket, []).append(pending)
+        return pending
 
-    async def _wait(self, ticket: Ticket, future: asyncio.Future[object]) -> Any:  # noqa: ANN401
-        try:
-            return await future
-        finally:
-            self._forget(ticket, future)
-
-    def _forget(self, ticket: Ticket, future: asyncio.Future[object]) -> None:
-        waiting = self._waiting.get(ticket, [])
-        if future in waiting:
-            waiting.remove(future)
+    def _forget(self, pending: Pending) -> None:
+        waiting = self._waiting.get(pending.ticket)
+        if waiting is not None and pending in waiting:
+            waiting.remove(pending)
             if not waiting:
-                del self._waiting[ticket]
+                del self._waiting[pending.ticket]
 
     def _tell(self, answers: Iterable[tuple[Ticket, object]]) -> None:
         for ticket, answer in answers:
             # Who asked twice is answered twice.
-            for future in self._waiting.pop(ticket, ()):
-                if not future.done():
-                    future.set_result(answer)
+            for pending in self._waiting.pop(ticket, ()):
+                pending.settle(answer)
 
     async def _tell_later(self, answers: Iterable[tuple[Ticket, object]], end_offset: int) -> None:
         try:
@@ -162,9 +167,8 @@ class Shard(Generic[M]):
 
     def _refuse(self, tickets: Iterable[Ticket], error: KafkaError) -> None:
         for ticket in tickets:
-            for future in self._waiting.pop(ticket, ()):
-                if not future.done():
-                    future.set_exception(KafkaError(error.code, error.message))
+            for pending in self._waiting.pop(ticket, ()):
+                pending.settle(KafkaError(error.code, error.message))
 
     # What happens by itself.
 

@@ -18,7 +18,7 @@ from collections.abc import Coroutine
 from typing import Any
 from uuid import UUID
 
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle
 from strom.broker.group_protocols import require_consumer_protocol
 from strom.groups.consumer import coordinator
@@ -42,7 +42,7 @@ OWN_ID_FROM = 1
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, context: Context
-) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
+) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse] | Waiting:
     """Have the coordinator take the heartbeat in."""
     try:
         require_consumer_protocol(context)

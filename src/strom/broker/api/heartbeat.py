@@ -11,7 +11,7 @@ Versions:
 from collections.abc import Coroutine
 from typing import Any
 
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.groups import members
 from strom.groups.members import Beat
@@ -24,7 +24,7 @@ VERSIONS = range(5)
 
 def handle(
     request: HeartbeatRequest, context: Context
-) -> HeartbeatResponse | Coroutine[Any, Any, HeartbeatResponse]:
+) -> HeartbeatResponse | Coroutine[Any, Any, HeartbeatResponse] | Waiting:
     """Have the coordinator note that the member lives."""
     try:
         shard = shard_of(request.group_id, context)

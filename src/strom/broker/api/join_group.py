@@ -19,7 +19,7 @@ Versions:
 from collections.abc import Coroutine
 from typing import Any
 
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.groups import members
 from strom.groups.classic.group import Protocol
@@ -36,7 +36,7 @@ KNOWN_ID_FROM = 4
 
 def handle(
     request: JoinGroupRequest, context: Context
-) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
+) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse] | Waiting:
     """Have the coordinator take the member in."""
 
     def told(reply: Joined | KafkaError) -> JoinGroupResponse:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.groups import members
 from strom.groups.classic.leaving import Leaver
@@ -54,7 +54,7 @@ def downgrade(response: answer.LeaveGroupResponse, old: Any) -> Any:  # noqa: AN
 
 def handle(
     request: asked.LeaveGroupRequest, context: Context
-) -> answer.LeaveGroupResponse | Coroutine[Any, Any, answer.LeaveGroupResponse]:
+) -> answer.LeaveGroupResponse | Coroutine[Any, Any, answer.LeaveGroupResponse] | Waiting:
     """Have the coordinator let the members go."""
 
     def told(reply: tuple[ErrorCode, ...] | KafkaError) -> answer.LeaveGroupResponse:

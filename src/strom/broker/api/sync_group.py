@@ -14,7 +14,7 @@ Versions:
 from collections.abc import Coroutine
 from typing import Any
 
-from strom.broker.context import Context
+from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.broker.shard import Shard
 from strom.groups import members
@@ -37,7 +37,7 @@ UNWRITTEN = (
 
 def handle(
     request: SyncGroupRequest, context: Context
-) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
+) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse] | Waiting:
     """Have the coordinator share the work, or wait until it is shared."""
     try:
         shard = shard_of(request.group_id, context)
