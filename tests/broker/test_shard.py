@@ -59,6 +59,10 @@ class Machine:
     def apply(self, record, transaction=None):
         self.told.append(("apply", record, transaction))
 
+    def take_over(self, outcome):
+        self.told.append(("outcome", outcome))
+        return outcome == "known"
+
     def set_soft(self, key, value):
         self.told.append(("soft", key, value))
 
@@ -108,6 +112,20 @@ def test_what_is_committed_at_once_is_answered_at_once():
             ("soft", "g", "s"),
         ],
     )
+
+
+def test_what_was_worked_out_is_not_applied_again_unless_the_machine_declines():
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        for outcome in ("known", "of another state"):
+            shard.run(decided, "a", outcome=outcome)
+        return [each for each in log.told if each[0] != "append"]
+
+    assert sharding(scenario) == [
+        ("outcome", "known"),
+        ("outcome", "of another state"),
+        ("apply", "a", None),
+    ]
 
 
 def test_nobody_is_told_what_could_still_be_undone():

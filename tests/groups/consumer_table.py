@@ -22,6 +22,7 @@ from strom.groups.members import Beat, Leaving
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Broker, Image, Partition, Topic
 from strom.metadata.settings import BrokerSettings
+from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 
 GROUP = "g"
@@ -143,12 +144,15 @@ class Table:
         assert outcomes[0] == outcomes[1], "asking twice gave two answers"
         assert (self.groups, self.soft) == before, "a decision changed the state"
         decision = outcomes[0]
-        if isinstance(decision, tuple):
+        if not isinstance(decision, Decision):
             raise KafkaError(*decision)
         for key, value in decision.records:
             written = records.write_key(key), None if value is None else records.write_value(value)
             self.log.append(written)
             self.apply(self.groups, records.read(*written))
+        became = decision.outcome
+        if became is not None and before[0].get(became.id) is became.before:
+            assert self.groups[became.id] == became.after, "the records lead elsewhere"
         for key, value in decision.soft:
             self.machine.set_soft(key, value)
         for key, due_ms in decision.timers:

@@ -8,9 +8,10 @@ from hypothesis import strategies as some
 
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.consumer import replay
-from strom.groups.consumer.group import ConsumerGroup, Phase
+from strom.groups.consumer.group import Became, ConsumerGroup, Phase
 from strom.groups.consumer.member import State
 from strom.groups.consumer.rows import current_row, group_gone, group_row, member_gone, target_row
+from strom.groups.machine import GroupMachine
 from strom.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -20,6 +21,7 @@ from strom.groups.records import (
     read,
     write_key,
 )
+from strom.metadata.image import Image
 from tests.groups.consumer_table import GROUP, INTERVAL_MS, Table, plain, topic_id
 
 
@@ -47,17 +49,14 @@ def test_the_log_gives_a_group_back(table):
 
 
 def test_what_a_draft_worked_out_counts_for_the_group_that_it_was_of_and_no_other():
-    record = target_row(GROUP, "a", {topic_id("t"): frozenset({1})})
-    draft_of = ConsumerGroup(GROUP)
-    after = replay.step(draft_of, record)
-    other = ConsumerGroup(GROUP, epoch=7)
-    groups = {GROUP: other}
-    replay.apply(groups, *record)
-    assert groups[GROUP] == replay.applied(other, record) != after
-    groups = {GROUP: draft_of}
-    assert replay.step(draft_of, record) == after
-    replay.apply(groups, *record)
-    assert groups[GROUP] == after
+    machine = GroupMachine(Image(), None)
+    before, after = ConsumerGroup(GROUP), ConsumerGroup(GROUP, epoch=7)
+    assert not machine.take_over(Became(GROUP, before, after))
+    machine.groups[GROUP] = ConsumerGroup(GROUP)
+    assert not machine.take_over(Became(GROUP, before, after))
+    machine.groups[GROUP] = before
+    assert machine.take_over(Became(GROUP, before, after))
+    assert machine.groups[GROUP] is after
 
 
 @given(kept=some.data())

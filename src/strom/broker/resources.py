@@ -8,7 +8,6 @@ loggers, which are no metadata and are forgotten when it stops.
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -63,7 +62,7 @@ async def alter_in_turns(
     ) -> Decision[Record, Altered]:
         refused, accepted = check_each(portion, check)
         decided = decide(accepted)
-        return replace(decided, reply=refused | decided.reply)
+        return decided._replace(reply=refused | decided.reply)
 
     try:
         replies = await decide_in_turns(

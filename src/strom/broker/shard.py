@@ -129,6 +129,8 @@ class Shard(Generic[M]):
     def _write(self, decision: Decision[KeyValue, object]) -> None:
         records, transaction = decision.records, decision.transaction
         self.log.append(records, self._now_ms(), transaction)
+        if decision.outcome is not None and self.machine.take_over(decision.outcome):
+            return
         apply = self.machine.apply
         for record in records:
             apply(record, transaction)

@@ -6,7 +6,6 @@ that has nothing but offsets, a *simple* one, is in `offsets` alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -20,7 +19,7 @@ from strom.groups.committing import Answers, Commit, Query
 from strom.groups.consumer import coordinator as consumer
 from strom.groups.consumer import replay
 from strom.groups.consumer.draft import TIMERS as CONSUMER_TIMERS
-from strom.groups.consumer.group import ConsumerGroup
+from strom.groups.consumer.group import Became, ConsumerGroup
 from strom.groups.consumer.owner import ConsumerOwner
 from strom.groups.offsets import Offsets, Place
 from strom.groups.owners import ClassicOwner, Owner
@@ -92,6 +91,13 @@ class GroupMachine:
         if apply is not None:
             apply(self.groups, key, value)
 
+    def take_over(self, outcome: object) -> bool:
+        """Have what a consumer group has become, if it was worked out of the one that is here."""
+        if not isinstance(outcome, Became) or self.groups.get(outcome.id) is not outcome.before:
+            return False
+        self.groups[outcome.id] = outcome.after
+        return True
+
     def on_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
         """Let the offsets of the producer's transaction count, or forget them."""
         self.offsets.end_transaction(producer_id, committed=committed)
@@ -123,7 +129,7 @@ class GroupMachine:
     ) -> Decision[KeyValue, list[ErrorCode]]:
         """Delete single offsets; a code for each."""
         decision = committing.delete(self.owner(group_id), self.offsets, group_id, asked)
-        return replace(decision, soft=self.kept(decision.records))
+        return decision._replace(soft=self.kept(decision.records))
 
     def kept(self, records: Iterable[KeyValue]) -> tuple[tuple[str, object], ...]:
         """Return simple groups that stay although their offsets go; they expire as others do."""

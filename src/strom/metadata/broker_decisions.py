@@ -10,7 +10,7 @@ under new leader epochs, so that clients look for what may be missing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from strom.metadata.image import METADATA_VERSION, Broker, Image, applied
@@ -237,7 +237,7 @@ def fence_broker(image: Image, broker_id: int) -> Decision[Record, None]:
     if broker is None or broker.fenced:
         return Decision((), None)
     beat = Heartbeat(broker_id, broker.epoch, want_fence=True)
-    return replace(heartbeat(image, beat), reply=None)  # type: ignore[arg-type, return-value]
+    return Decision(heartbeat(image, beat).records, None)
 
 
 def unregister_broker(image: Image, broker_id: int) -> Decision[Record, None]:

@@ -10,7 +10,6 @@ may be lost. It changes by what a decision says of it, and by nothing else.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Record = TypeVar("Record")
@@ -25,8 +24,7 @@ Ticket = Hashable
 Transaction = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[Record, Reply]):
+class Decision(NamedTuple, Generic[Record, Reply]):
     """What to write, and what to answer once it is committed."""
 
     records: tuple[Record, ...]
@@ -40,10 +38,11 @@ class Decision(Generic[Record, Reply]):
     answers: tuple[tuple[Ticket, object], ...] = ()
     #: The records are of this producer's transaction: they count when its marker comes.
     transaction: Transaction | None = None
+    #: What the records lead to, where that was worked out on the way: the machine can take it over.
+    outcome: object | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """A reply that says: no answer yet; it comes as an answer for this ticket."""
 
     ticket: Ticket
@@ -68,6 +67,9 @@ class CoordinatorMachine(Protocol):
 
     def apply(self, record: KeyValue, transaction: Transaction | None = None) -> None:
         """Take the record as a fact; one of a transaction counts once that is committed."""
+
+    def take_over(self, outcome: object) -> bool:
+        """Have a decision's outcome in place of applying its records, if it is still one."""
 
     def set_soft(self, key: str, value: object) -> None:
         """Replace the soft state of the key; None forgets it."""

@@ -256,6 +256,10 @@ class TransactionMachine:
         elif known.state is State.ONGOING:
             self._ongoing[name] = known
 
+    def take_over(self, outcome: object) -> bool:
+        """No decision of this machine works its outcome out."""
+        return False
+
     def set_soft(self, key: str, value: object) -> None:
         """Remember the epoch before the newest one of the transactional id."""
         if value is None or value == NO_EPOCH:

@@ -4,7 +4,6 @@ A decision of this package makes a `Change`, lets the steps of the protocol (`re
 on it, and returns what it has become. Nothing outside sees it before that.
 """
 
-from dataclasses import replace
 from typing import TypeVar
 
 from strom.groups.classic.group import ClassicGroup, Phase
@@ -48,7 +47,7 @@ class Change:
 
     def enter(self, phase: Phase) -> None:
         """Begin a phase now."""
-        self.group = replace(self.group, phase=phase, since_ms=self.now_ms)
+        self.group = self.group._replace(phase=phase, since_ms=self.now_ms)
 
     def write(self) -> None:
         """Have the group written as it is."""
@@ -78,7 +77,7 @@ class Change:
         for member_id in self.group.members:
             if member_id in self.group.joining:
                 self._answer_join(member_id, joined(self.group, member_id))
-        self.group = replace(self.group, joining=frozenset())
+        self.group = self.group._replace(joining=frozenset())
 
     def answer_syncs(self, error: ErrorCode = ErrorCode.NONE) -> None:
         """Tell all who wait in SyncGroup what they got, or why nothing comes of it."""
@@ -87,7 +86,7 @@ class Change:
                 reply = Synced(error) if error else synced(self.group, member_id)
                 self._answer_sync(member_id, reply)
                 self.renew_session(member_id)
-        self.group = replace(self.group, syncing=frozenset())
+        self.group = self.group._replace(syncing=frozenset())
 
     def dismiss(self, member_id: str, error: ErrorCode, told_id: str = NO_MEMBER) -> None:
         """Answer whatever the member waits for: it has no place here any more."""

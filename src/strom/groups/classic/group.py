@@ -10,9 +10,9 @@ A group is a value. Whoever changes one makes a new one; the mappings in it are 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -67,8 +67,11 @@ class Member:
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
 
-@dataclass(frozen=True, slots=True)
-class InitialDelay:
+NO_MEMBERS: Final[Mapping[str, Member]] = {}
+NO_INSTANCES: Final[Mapping[str, str]] = {}
+
+
+class InitialDelay(NamedTuple):
     """The first members of a group wait for more of them; each newcomer lengthens it once."""
 
     delay_ms: int
@@ -77,8 +80,7 @@ class InitialDelay:
     grew: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicGroup:
+class ClassicGroup(NamedTuple):
     """A classic group at one moment."""
 
     id: str
@@ -92,9 +94,9 @@ class ClassicGroup:
     protocol: str | None = None
     leader: str | None = None
     #: By id, in the order in which they came.
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, Member] = NO_MEMBERS
     #: The ids of static members, by instance id.
-    instances: Mapping[str, str] = field(default_factory=dict)
+    instances: Mapping[str, str] = NO_INSTANCES
 
     #: Those who were given an id and are expected to come back with it.
     promised: frozenset[str] = NOBODY
@@ -140,8 +142,7 @@ class ClassicGroup:
         instances = self.instances
         if member.instance_id is not None and instances.get(member.instance_id) != member.id:
             instances = {**instances, member.instance_id: member.id}
-        return replace(
-            self,
+        return self._replace(
             members={**self.members, member.id: member},
             instances=instances,
             leader=self.leader or member.id,
@@ -153,8 +154,7 @@ class ClassicGroup:
         leaving = frozenset(gone)
         members = {key: value for key, value in self.members.items() if key not in leaving}
         leader = next(iter(members), None) if self.leader in leaving else self.leader
-        return replace(
-            self,
+        return self._replace(
             members=members,
             instances={key: value for key, value in self.instances.items() if value in members},
             leader=leader,
@@ -175,8 +175,7 @@ class ClassicGroup:
         unsynced = self.unsynced
         if old_id in unsynced:
             unsynced = unsynced - {old_id} | {member.id}
-        return replace(
-            self,
+        return self._replace(
             members=members,
             instances={**self.instances, member.instance_id: member.id},
             leader=member.id if self.leader == old_id else self.leader,

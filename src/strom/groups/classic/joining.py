@@ -6,7 +6,8 @@ group, the newcomer takes its place and its work, and the old one is fenced. A m
 comes back with nothing changed is told again what it should know.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from strom.groups.classic import votes
 from strom.groups.classic.change import Change
@@ -27,16 +28,14 @@ NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 JoinDecision = Decision[KeyValue, Joined | Wait]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What the broker's settings say of classic groups."""
 
     max_size: int
     initial_delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRequest:
+class JoinRequest(NamedTuple):
     """Who wants to join what."""
 
     group_id: str
@@ -114,7 +113,7 @@ def _promise(change: Change, request: JoinRequest) -> JoinDecision:
     """Give a newcomer its id; it has one session's time to come back with it."""
     member_id = request.new_member_id
     group = change.group
-    change.group = replace(group, promised=group.promised | {member_id})
+    change.group = group._replace(promised=group.promised | {member_id})
     change.call_session_after(member_id, request.session_timeout_ms)
     return change.decision(Joined(member_id, ErrorCode.MEMBER_ID_REQUIRED))
 
@@ -122,11 +121,10 @@ def _promise(change: Change, request: JoinRequest) -> JoinDecision:
 def _add(change: Change, request: JoinRequest, member_id: str, limits: Limits) -> JoinDecision:
     group = change.group
     if not group.members:
-        group = replace(group, protocol_type=request.protocol_type, leader=None)
-    initial = group.initial and replace(group.initial, grew=True)
+        group = group._replace(protocol_type=request.protocol_type, leader=None)
+    initial = group.initial and group.initial._replace(grew=True)
     group = group.with_member(_member_of(request, member_id))
-    change.group = replace(
-        group,
+    change.group = group._replace(
         joining=group.joining | {member_id},
         fresh=group.fresh | {member_id},
         initial=initial,
@@ -156,15 +154,17 @@ def _join_with_id(change: Change, request: JoinRequest, limits: Limits) -> JoinD
 def _join_again(change: Change, request: JoinRequest) -> JoinDecision:
     """Take what the member says of itself now, and have everybody called in."""
     group = change.group
-    before = group.members[request.member_id]
-    member = replace(
-        before,
-        session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        protocols=request.protocols,
-    )
-    group = group.with_member(member)
-    change.group = replace(group, joining=group.joining | {member.id})
+    member = group.members[request.member_id]
+    said = request.session_timeout_ms, request.rebalance_timeout_ms, request.protocols
+    if said != (member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols):
+        member = replace(
+            member,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocols=request.protocols,
+        )
+        group = group.with_member(member)
+    change.group = group._replace(joining=group.joining | {member.id})
     prepare_or_complete(change)
     return change.wait_to_join(member.id)
 
@@ -181,7 +181,7 @@ def _join_by_name(change: Change, request: JoinRequest, limits: Limits) -> JoinD
     group = change.group
     if group.phase is Phase.STABLE and votes.choose(group) == group.protocol:
         return _resume(change, request, old_leader)
-    change.group = replace(group, joining=group.joining | {member_id})
+    change.group = group._replace(joining=group.joining | {member_id})
     if group.phase is Phase.PREPARING:
         complete_if_all_joined(change)
     else:
@@ -211,11 +211,11 @@ def _resume(change: Change, request: JoinRequest, old_leader: str) -> JoinDecisi
     reply = joined(change.group, request.new_member_id)
     leads = request.new_member_id == change.group.leader
     if request.can_skip:
-        reply = replace(reply, skip_assignment=leads)
+        reply = reply._replace(skip_assignment=leads)
     else:
         # A client that does not know of skipping would share the work anew: it is not told that
         # it leads.
-        reply = replace(reply, leader=old_leader, members=())
+        reply = reply._replace(leader=old_leader, members=())
     return change.decision(reply)
 
 

@@ -40,7 +40,7 @@ def prepare(change: Change, initial_delay_ms: int = 0) -> None:
         initial = InitialDelay(initial_delay_ms, left_ms)
         change.call_join_after(initial_delay_ms)
     change.enter(Phase.PREPARING)
-    change.group = replace(change.group, unsynced=NOBODY, initial=initial)
+    change.group = change.group._replace(unsynced=NOBODY, initial=initial)
     if initial is None:
         if change.group.all_joined:
             complete_join(change)
@@ -64,7 +64,7 @@ def end_joining(change: Change) -> None:
     if initial is not None and initial.grew and initial.left_ms:
         delay_ms = min(initial.delay_ms, initial.left_ms)
         left_ms = max(initial.left_ms - initial.delay_ms, 0)
-        change.group = replace(group, initial=InitialDelay(initial.delay_ms, left_ms))
+        change.group = group._replace(initial=InitialDelay(initial.delay_ms, left_ms))
         change.call_join_after(delay_ms)
     else:
         complete_join(change)
@@ -80,8 +80,7 @@ def complete_join(change: Change) -> None:
         change.call_join_after(max(group.rebalance_timeout_ms, RETRY_MS_MIN))
         return
     change.call_join_after(None)
-    change.group = replace(
-        group,
+    change.group = group._replace(
         generation_id=group.generation_id + 1,
         leader=leader,
         protocol=votes.choose(group) if group.members else None,
@@ -106,7 +105,7 @@ def share(change: Change, assignments: Mapping[str, bytes]) -> None:
         key: replace(member, assignment=assignments.get(key, b""))
         for key, member in change.group.members.items()
     }
-    change.group = replace(change.group, members=members)
+    change.group = change.group._replace(members=members)
     change.enter(Phase.STABLE)
     change.write()
     change.answer_syncs()
@@ -131,7 +130,7 @@ def remove(change: Change, member_id: str, error: ErrorCode = ErrorCode.UNKNOWN_
 
 def _take_assignments_back(change: Change) -> None:
     members = {key: replace(member, assignment=b"") for key, member in change.group.members.items()}
-    change.group = replace(change.group, members=members)
+    change.group = change.group._replace(members=members)
 
 
 def _remove_missing(change: Change) -> None:

@@ -1,6 +1,5 @@
 """What members are told: the answers to JoinGroup and SyncGroup, and the tickets to wait with."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from strom.groups.classic.group import ClassicGroup
@@ -19,8 +18,7 @@ class JoinedMember(NamedTuple):
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(NamedTuple):
     """The answer to a JoinGroup."""
 
     member_id: str
@@ -35,8 +33,7 @@ class Joined:
     skip_assignment: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(NamedTuple):
     """The answer to a SyncGroup."""
 
     error: ErrorCode = ErrorCode.NONE

@@ -1,7 +1,7 @@
 """SyncGroup: the leader brings the assignment, everybody fetches its own part."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
 from strom.groups.classic.change import Change
 from strom.groups.classic.group import ClassicGroup, Phase
@@ -10,11 +10,12 @@ from strom.groups.classic.replies import Synced, synced
 from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
+NO_ASSIGNMENTS: Final[Mapping[str, bytes]] = {}
+
 SyncDecision = Decision[KeyValue, Synced | Wait]
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(NamedTuple):
     """Who wants to know its part; the leader brings everybody's."""
 
     group_id: str
@@ -24,7 +25,7 @@ class SyncRequest:
     #: None from clients before version 5.
     protocol_type: str | None = None
     protocol: str | None = None
-    assignments: Mapping[str, bytes] = field(default_factory=dict)
+    assignments: Mapping[str, bytes] = NO_ASSIGNMENTS
 
 
 def sync(group: ClassicGroup | None, request: SyncRequest, *, now_ms: int) -> SyncDecision:
@@ -41,9 +42,9 @@ def sync(group: ClassicGroup | None, request: SyncRequest, *, now_ms: int) -> Sy
         change.call_sync_after(None)
     if group.phase is Phase.STABLE:
         if member_id in group.unsynced:
-            change.group = replace(group, unsynced=unsynced)
+            change.group = group._replace(unsynced=unsynced)
         return change.decision(synced(group, member_id))
-    change.group = replace(group, unsynced=unsynced, syncing=group.syncing | {member_id})
+    change.group = group._replace(unsynced=unsynced, syncing=group.syncing | {member_id})
     if member_id == group.leader:
         share(change, request.assignments)
     return change.wait_to_sync(member_id)

@@ -5,7 +5,6 @@ Requests and timers of consumer groups, and requests of the classic protocol tha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strom.groups.classic import joining
@@ -85,7 +84,7 @@ def join(
     decision = joining.join(None, request, limits=limits, now_ms=now_ms)
     if not decision.records:
         return decision
-    return replace(decision, records=(*group_gone(group), *decision.records))
+    return decision._replace(records=(*group_gone(group), *decision.records))
 
 
 def sync(

@@ -69,8 +69,7 @@ def downgrade(
     forgotten: dict[TimerKey, int | None] = {
         (kind, group.id, member_id): None for member_id in group.members for kind in TIMERS
     }
-    return replace(
-        decision,
+    return decision._replace(
         records=(*draft.records, *group_gone(group), *decision.records),
         timers=(*(draft.timers | forgotten).items(), *decision.timers),
     )
@@ -91,8 +90,8 @@ def _classic_group(
         members=members,
         instances={each.instance_id: each.id for each in staying if each.instance_id is not None},
     )
-    classic = replace(classic, protocol=choose(classic))
-    return replace(classic, members=_assigned(classic, group, image))
+    classic = classic._replace(protocol=choose(classic))
+    return classic._replace(members=_assigned(classic, group, image))
 
 
 def _classic_member(member: Member) -> ClassicMember:

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple, TypeVar
 
 from immutables import Map
 
-from strom.groups.consumer.group import ConsumerGroup
+from strom.groups.consumer.group import Became, ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member
-from strom.groups.consumer.replay import step
+from strom.groups.consumer.replay import step, with_held
+from strom.groups.consumer.rows import current_row
 from strom.metadata.image import Image, Topic
 from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey
 
@@ -52,7 +53,7 @@ class Draft:
     """What one decision does to a group."""
 
     def __init__(self, group: ConsumerGroup, moment: Moment, watch: object = None) -> None:
-        self.group = group
+        self.group = self._group_before = group
         self.moment = moment
         self.watch = self._before = watch if isinstance(watch, Watch) else Watch()
         self.records: list[KeyValue] = []
@@ -69,6 +70,15 @@ class Draft:
         for record in records:
             self.records.append(record)
             self.group = step(self.group, record)
+
+    def place(self, member: Member) -> None:
+        """Write how far a member of the group is: the most frequent record of all.
+
+        What it leads to is known: to read that out of the record again would take as long again.
+        """
+        group = self.group
+        self.records.append(current_row(group.id, member))
+        self.group = with_held(group, group.members[member.id], member)
 
     def answer(self, answers: Iterable[tuple[Ticket, object]]) -> None:
         """Answer requests that wait."""
@@ -104,4 +114,5 @@ class Draft:
             timers=tuple(self.timers.items()),
             soft=soft,
             answers=tuple(self._answers),
+            outcome=Became(self.group.id, self._group_before, self.group),
         )

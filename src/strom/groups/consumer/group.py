@@ -126,3 +126,11 @@ class ConsumerGroup(NamedTuple):
     def owners_of(self, topic: UUID) -> Map[int, str]:
         """Return who holds which partition of the topic."""
         return self.owners.get(topic, NOBODY)
+
+
+class Became(NamedTuple):
+    """What the records of one decision make of a group."""
+
+    id: str
+    before: ConsumerGroup
+    after: ConsumerGroup

@@ -10,7 +10,7 @@ from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import REBALANCE, Draft
 from strom.groups.consumer.member import Member, State
 from strom.groups.consumer.reconcile import Aim, reconcile
-from strom.groups.consumer.rows import current_row, member_row
+from strom.groups.consumer.rows import member_row
 from strom.groups.consumer.subscription import follow_topics
 from strom.groups.consumer.target import is_due, next_target, target_of, topic_ids
 
@@ -48,7 +48,7 @@ def take_step(
     after = reconcile(group, member, aim)
     if after == member:
         return member
-    draft.write(current_row(group.id, after))
+    draft.place(after)
     if after.classic is None:
         if after.state is State.UNREVOKED_PARTITIONS:
             draft.call_after(REBALANCE, after.id, after.rebalance_timeout_ms)

@@ -34,8 +34,6 @@ from strom.groups.records import (
 from strom.replicated.machine import KeyValue
 
 _STATES: Final = {int(each): each for each in State}
-#: How many records may wait to be applied; those of decisions that came to nothing stay until then.
-AHEAD_MAX: Final = 1000
 
 
 def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # noqa: ANN401 - by type
@@ -47,10 +45,6 @@ def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # no
             return
         # What was there before was of another kind and is no more.
         before = ConsumerGroup(group_id)
-    ahead = _AHEAD.pop(id(key), None)
-    if ahead is not None and ahead[1] is value and ahead[2] is before:
-        groups[group_id] = ahead[3]
-        return
     after = applied(before, KeyValue(key, value))
     if after is None:
         del groups[group_id]
@@ -59,12 +53,9 @@ def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # no
 
 
 def step(group: ConsumerGroup, record: KeyValue) -> ConsumerGroup:
-    """Return the group that the record leads to, and have it at hand when that is applied."""
+    """Return the group that the record leads to, where there still is one."""
     after = applied(group, record)
     assert after is not None, "a draft is of a group that lives on"
-    if len(_AHEAD) >= AHEAD_MAX:
-        _AHEAD.clear()
-    _AHEAD[id(record.key)] = (record.key, record.value, group, after)
     return after
 
 
@@ -119,7 +110,7 @@ def _member(
 
 
 def _without_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
-    group = _with_held(group, member, member._replace(assigned=NOTHING, revoking=NOTHING))
+    group = with_held(group, member, member._replace(assigned=NOTHING, revoking=NOTHING))
     instances = group.instances
     # The name may have gone to the member's next life already.
     if member.instance_id is not None and instances.get(member.instance_id) == member.id:
@@ -162,7 +153,7 @@ def _current(
         if before is None:
             return group
         gone = before._replace(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING)
-        return _with_held(group, before, gone)
+        return with_held(group, before, gone)
     before = before or Member(key.member_id)
     after = placed(
         before,
@@ -172,7 +163,7 @@ def _current(
         assigned=_read_held(value.assigned_partitions, value.member_epoch),
         revoking=_read_held(value.partitions_pending_revocation, value.member_epoch),
     )
-    return _with_held(group, before, after)
+    return with_held(group, before, after)
 
 
 def _read_held(found: tuple[TopicPartitions, ...], member_epoch: int) -> Held:
@@ -187,7 +178,8 @@ def _read_held(found: tuple[TopicPartitions, ...], member_epoch: int) -> Held:
     return held
 
 
-def _with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerGroup:
+def with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerGroup:
+    """Return the group in which the member has come from one place to the other."""
     members = group.members.set(after.id, after)
     if after.assigned == before.assigned and after.revoking == before.revoking:
         # As of all who only come to another epoch.
@@ -258,10 +250,6 @@ def _pattern(
     resolved = Resolved(frozenset(value.topics), value.version, value.timestamp)
     return group._replace(patterns=group.patterns.set(pattern, resolved))
 
-
-#: Where records lead that drafts have written and that are not applied yet, by their keys: key,
-#: value, the group before and the one after. What was worked out is not worked out twice.
-_AHEAD: Final[dict[int, tuple[object, object, ConsumerGroup, ConsumerGroup]]] = {}
 
 #: By the type of key; the group's own record is the one that can end it.
 _APPLY: Final[Mapping[type, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]]] = {

@@ -71,14 +71,18 @@ def current_row(group_id: str, member: Member) -> KeyValue:
 
 
 def _write_held(held: Held) -> tuple[TopicPartitions, ...]:
-    return tuple(
-        TopicPartitions(
-            topic_id=topic,
-            partitions=tuple(sorted(held[topic])),
-            assignment_epochs=tuple(held[topic][each] for each in sorted(held[topic])),
+    rows = []
+    for topic in sorted(held, key=_by_number):
+        epochs = held[topic]
+        numbers = sorted(epochs)
+        rows.append(
+            TopicPartitions(
+                topic_id=topic,
+                partitions=tuple(numbers),
+                assignment_epochs=tuple([epochs[each] for each in numbers]),
+            )
         )
-        for topic in sorted(held, key=_by_number)
-    )
+    return tuple(rows)
 
 
 def target_row(group_id: str, member_id: str, target: Partitions) -> KeyValue:
