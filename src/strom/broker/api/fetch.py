@@ -218,7 +218,7 @@ def read(
         partition = context.parts.replicas.leader_of(name or "", index)
         partition.check_epoch(place.leader_epoch)
         diverging = None
-        if place.last_fetched_epoch != NO_EPOCH:
+        if place.last_fetched_epoch > NO_EPOCH:
             diverging = partition.diverging(place.last_fetched_epoch, place.offset)
         if diverging is not None:
             seen = partition.outline()
