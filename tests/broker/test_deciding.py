@@ -113,6 +113,13 @@ def test_a_small_decision_is_made_at_once():
     assert scene.threads == [True]
 
 
+def test_a_large_decision_to_change_nothing_is_answered():
+    scene = Scene()
+    scene.decide = lambda controller, portion: Decision((), "refused")
+    assert scene.run("abc") == ["refused"]
+    assert scene.quorum.told == ["committed"]
+
+
 def test_what_cannot_be_written_is_not_state():
     scene = Scene()
     scene.quorum.is_leader = False

@@ -292,6 +292,25 @@ def test_measurements(on_cluster, topic):
     assert paced.stdout.startswith("20 records there and back, ")
 
 
+def test_a_probe_that_is_refused_is_told_at_once(on_cluster, topic):
+    on_cluster("config", "set", "--topic", topic, "cleanup.policy=compact")
+    result = on_cluster("perf", "latency", topic, "-n", "5", code=1)
+    assert "could not be sent: Broker: Broker failed to validate record" in result.stderr
+
+
+def test_probes_are_told_from_what_others_write(on_cluster, topic, process):
+    other = process("perf", "produce", topic, "-n", "100000000", "--rate", "500")
+    on_cluster("produce", topic, "short")
+    on_cluster("consume", topic, "--from-beginning", "--count", "10")
+    probed = on_cluster("perf", "latency", topic, "-n", "20", "--warm-up", "5", "--json")
+    other.terminate()
+    other.communicate(timeout=30)
+    told = json.loads(probed.stdout)
+    assert told["records"] == 20
+    minute_ms = 60_000
+    assert 0 < told["average_ms"] <= told["max_ms"] < minute_ms
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_measurement_with_what_it_has(on_cluster, topic, process, number):
     sender = process("perf", "produce", topic, "-n", "100000000", "--rate", "200", "--json")

@@ -9,7 +9,7 @@ import pytest
 from tests.conformance.batches import batch
 from tests.conformance.transcript import check, is_peer, play
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 NEWEST = {
     "create_topics": 7,
@@ -209,6 +209,17 @@ def lists_are_appended_to_and_subtracted_from(talk):
     change(talk, ("retention.ms", SUBTRACT, "1"))
 
 
+def what_is_twice_in_a_list_is_there_once(talk):
+    talk.create(cleanup_policy="delete,delete")
+    describe(talk, "cleanup.policy")
+    change(talk, ("cleanup.policy", SET, "compact,delete,compact"))
+    describe(talk, "cleanup.policy")
+    given = {"resource_type": TOPIC, "resource_name": talk.topic()}
+    twice = settings(cleanup_policy="delete,delete")
+    ask(talk, "alter_configs", resources=[given | {"configs": twice}])
+    describe(talk, "cleanup.policy")
+
+
 def changes_of_settings_are_checked(talk):
     talk.create()
     change(talk, ("retention.ms", SET, "soon"))
@@ -256,12 +267,29 @@ def broker_settings_change_as_far_as_kafka_lets_them(talk):
     describe(talk, "log.cleaner.io.buffer.size", resource=node)
 
 
+def threads_are_doubled_or_halved_at_most(talk):
+    default = (BROKER, "")
+    # Only what is refused: another test's broker shall have the threads that it began with.
+    for name, value in (
+        ("background.threads", "21"),
+        ("background.threads", "4"),
+        ("background.threads", "0"),
+        ("num.io.threads", "100"),
+        ("num.network.threads", "100"),
+        ("log.cleaner.threads", "3"),
+    ):
+        change(talk, (name, SET, value), resource=default)
+
+
 def a_description_of_what_is_not_there_is_refused(talk):
     describe(talk, resource=(TOPIC, talk.topic("-none")))
     describe(talk, resource=(TOPIC, "a b"))
     describe(talk, resource=(BROKER, "99"))
     describe(talk, resource=(BROKER, "one"))
     describe(talk, resource=(99, "x"))
+    describe(talk, resource=(TOPIC, ""))
+    for name in ("99", "one", ""):
+        describe(talk, resource=(LOGGER, name))
 
 
 def every_setting_of_a_topic_is_described(talk):
@@ -280,6 +308,15 @@ def metadata_tells_what_is_asked(talk):
     ask(talk, "metadata", topics=[{"name": "bad name"}], allow_auto_topic_creation=True)
     authorized = {"include_topic_authorized_operations": True}
     ask(talk, "metadata", topics=[{"name": talk.topic()}], **authorized)
+
+
+def metadata_goes_by_the_id_and_tells_a_topic_once(talk):
+    topic_id = talk.create()
+    unknown = type(topic_id)(int=0xABCD)
+    ask(talk, "metadata", topics=[{"name": talk.topic("-none"), "topic_id": topic_id}])
+    ask(talk, "metadata", topics=[{"name": talk.topic(), "topic_id": unknown}])
+    ask(talk, "metadata", topics=[{"name": talk.topic()}] * 2)
+    ask(talk, "metadata", topics=[{"name": None, "topic_id": topic_id}] * 2)
 
 
 def pages_of_partitions_follow_the_cursor(talk):
@@ -373,12 +410,15 @@ CASES = (
     partitions_are_added,
     a_topic_to_grow_named_twice_is_refused,
     lists_are_appended_to_and_subtracted_from,
+    what_is_twice_in_a_list_is_there_once,
     changes_of_settings_are_checked,
     a_full_change_replaces_all,
     broker_settings_change_as_far_as_kafka_lets_them,
+    threads_are_doubled_or_halved_at_most,
     a_description_of_what_is_not_there_is_refused,
     every_setting_of_a_topic_is_described,
     metadata_tells_what_is_asked,
+    metadata_goes_by_the_id_and_tells_a_topic_once,
     pages_of_partitions_follow_the_cursor,
     partitions_that_are_not_there_are_told,
     records_are_deleted_up_to_an_offset,

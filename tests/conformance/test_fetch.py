@@ -150,6 +150,32 @@ def test_a_wrong_leader_epoch_is_told(node, name):
     assert got["error_code"] == "unknown_leader_epoch"
 
 
+def fetch_after(node, topic_id, offset, last_epoch):
+    """What somebody is told whose last record was of that epoch."""
+    asked = {"partition": 0, "fetch_offset": offset, "partition_max_bytes": MANY}
+    epochs = {"current_leader_epoch": -1, "last_fetched_epoch": last_epoch}
+    listed = [{"topic_id": topic_id, "partitions": [asked | epochs]}]
+    (got,) = partitions(node.raw.ask("fetch", 17, {"max_wait": 0, "topics": listed}))
+    return got
+
+
+def test_who_has_more_of_an_epoch_than_the_leader_is_told_where_it_ends(node, name):
+    topic_id = node.topic(name)
+    fill(node, name, 3)
+    assert fetch_after(node, topic_id, 3, 0)["diverging_epoch"] == {"epoch": -1, "end_offset": -1}
+    got = fetch_after(node, topic_id, 4, 0)
+    assert got["diverging_epoch"] == {"epoch": 0, "end_offset": 3}
+    told = got["high_watermark"], got["last_stable_offset"], got["log_start_offset"]
+    assert (got["error_code"], told) == ("none", (3, 3, 0))
+
+
+def test_an_epoch_that_never_was_is_refused_and_none_is_none(node, name):
+    topic_id = node.topic(name)
+    fill(node, name, 3)
+    assert fetch_after(node, topic_id, 2, 7)["error_code"] == "offset_out_of_range"
+    assert fetch_after(node, topic_id, 2, -5)["records"]
+
+
 def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
     """BRK-09, CON-07, ARC-04."""
     topic_id = node.topic(name)

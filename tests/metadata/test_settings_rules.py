@@ -88,6 +88,20 @@ def test_adding_to_and_taking_from_a_list():
     }
 
 
+def test_what_is_twice_in_a_list_is_written_once():
+    assert ask(TOPIC, ("cleanup.policy", SET, "compact,delete,compact")) == {
+        "cleanup.policy": "compact,delete"
+    }
+    assert ask(ALL, ("log.cleanup.policy", SET, "delete, delete")) == {
+        "log.cleanup.policy": "delete"
+    }
+    assert replace(TOPIC, {}, {"cleanup.policy": "delete,delete"}) == {"cleanup.policy": "delete"}
+    # Nothing else is written otherwise than it came.
+    assert ask(TOPIC, ("cleanup.policy", SET, "compact, delete")) == {
+        "cleanup.policy": "compact, delete"
+    }
+
+
 def test_replacing_all_settings():
     now = {"retention.ms": "5", "flush.ms": "7"}
     assert replace(TOPIC, now, {"retention.ms": "6", "segment.ms": "1"}) == {
@@ -104,6 +118,46 @@ def test_a_broker_takes_names_that_nobody_defined():
     assert ask(ALL, ("foo", SET, "3")) == {"foo": "3"}
     name = "listener.name.plaintext.ssl.keystore.password"
     assert ask(BROKER, (name, SET, "secret")) == {name: "secret"}
+
+
+THREADS = "Dynamic thread count update validation failed for"
+CLEANERS = "Log cleaner threads cannot be"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("num.io.threads", "17", f"{THREADS} num.io.threads=17, value should not be greater than "
+         "double the current value 8"),
+        ("num.io.threads", "3", f"{THREADS} num.io.threads=3, value should be at least half the "
+         "current value 8"),
+        ("background.threads", "21", f"{THREADS} background.threads=21, value should not be "
+         "greater than double the current value 10"),
+        ("log.cleaner.threads", "3", f"{CLEANERS} increased to more than double the current "
+         "value 1"),
+    ],
+)  # fmt: skip
+def test_threads_are_doubled_or_halved_at_most(name, value, why):
+    wrapped = f"org.apache.kafka.common.config.ConfigException: {why}"
+    message = f"Invalid value {wrapped} for configuration Invalid dynamic configuration"
+    assert ask(ALL, (name, SET, value)) == (REQUEST, message)
+
+
+def test_threads_go_on_from_where_they_are():
+    assert ask(ALL, ("num.io.threads", SET, "16")) == {"num.io.threads": "16"}
+    now = {"num.io.threads": "16"}
+    wider = SETTINGS.with_dynamic({}, now)
+    assert ask(ALL, ("num.io.threads", SET, "32"), now=now, settings=wider) == {
+        "num.io.threads": "32"
+    }
+    assert ask(ALL, ("log.retention.ms", SET, "5"), now=now, settings=wider) == {
+        "log.retention.ms": "5"
+    }
+
+
+def test_a_cleaner_has_a_thread():
+    _, message = ask(ALL, ("log.cleaner.threads", SET, "0"))
+    assert message == "requirement failed: log.cleaner.threads must be at least 1"
 
 
 REFUSALS = [

@@ -95,7 +95,9 @@ async def _ahead(
         decided = decision(copy, portion)
         for record in decided.records:
             copy.apply(record)
-        return _Ahead(seen, copy, decided, written(decided.records, now_ms))
+        # A refusal decides on nothing, and there is no batch of nothing.
+        batch = written(decided.records, now_ms) if decided.records else bytearray()
+        return _Ahead(seen, copy, decided, batch)
 
     for _ in range(ATTEMPTS_MAX):
         work = partial(work_out, parts.controller.copy(), parts.host.now_ms())

@@ -3,7 +3,11 @@
 0  done    1  failed    2  used wrongly    128 + n  ended by signal n (130: Ctrl+C)
 """
 
+import errno
 import sys
+
+#: Of an error: a disk, a quota or a file is full.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 FAILED = 1
 USED_WRONGLY = 2

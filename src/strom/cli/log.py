@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strom.cli.failure import FAILED, Failure
+from strom.cli.failure import FAILED, FULL, Failure
 from strom.cli.format import as_text
 from strom.cli.options import examples, noun, taking
 
@@ -106,6 +106,9 @@ def readable(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        if error.errno in FULL:
+            # That was the output.
+            raise
         raise Failure(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
         raise Failure(f"cannot read {path}: {error}") from None

@@ -6,12 +6,13 @@ what is plainly right is read here, everything else (`--help`, a typing error, c
 to typer, which was told the same options and knows how to explain them.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from strom.cli.failure import ENDED_BY_SIGNAL, Failure, report
+from strom.cli.failure import ENDED_BY_SIGNAL, FULL, Failure, report
 from strom.cli.lean import Command, parse
 from strom.cli.signals import Ended, unwinding
 
@@ -28,10 +29,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_typer(arguments) if code is None else code
     except Failure as failure:
         return report(failure)
+    except OSError as error:
+        # What else a system refuses, commands explain where it happens.
+        if error.errno not in FULL:
+            raise
+        discard_output()
+        return report(Failure(f"cannot write: {error.strerror}"))
     except KeyboardInterrupt:
         return ENDED_BY_SIGNAL + signal.SIGINT
     except Ended as ended:
         return ended.exit_code
+
+
+def discard_output() -> None:
+    """Let nobody try again, on the way out, to write what did not fit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run_lean(arguments: Sequence[str]) -> int | None:

@@ -368,6 +368,9 @@ class Probing:
         self._latencies = Latencies()
         self._came_back = 0
         self._paced_from = 0.0
+        #: When each was sent that is not back: others may write to the topic, too.
+        self._under_way: dict[int, int] = {}
+        self._error: str | None = None
 
     def run(self, show: Progress, stop: Stop) -> None:
         """Send every probe and wait until the last came back."""
@@ -379,11 +382,12 @@ class Probing:
             if sent < self._total and now >= due:
                 if sent == self._options.warm_up:
                     self._paced_from = now
-                probe = PROBE.pack(sent, time.perf_counter_ns()) + self._filler
-                self._producer.produce(self._options.topic, probe)
+                self._send(sent)
                 sent += 1
                 due = self._due(sent)
             self._producer.poll(0)
+            if self._error is not None:
+                raise Failure(self._error)
             if self._take(self._consumer.poll(max(0.0, min(due - now, REFRESH_SECONDS)))):
                 last = time.perf_counter()
             elif now - last > STUCK_SECONDS_MAX:
@@ -397,6 +401,15 @@ class Probing:
             return self._paced_from + (number - self._options.warm_up) / self._options.rate
         return 0.0 if number == self._came_back else float("inf")
 
+    def _send(self, number: int) -> None:
+        sent_ns = self._under_way[number] = time.perf_counter_ns()
+        probe = PROBE.pack(number, sent_ns) + self._filler
+        self._producer.produce(self._options.topic, probe, on_delivery=self._on_delivery)
+
+    def _on_delivery(self, error: "KafkaError | None", _: "Message") -> None:
+        if error is not None:
+            self._error = f"a record could not be sent: {error.str()}"
+
     def _take(self, message: "Message | None") -> bool:
         """Measure a probe; False if none came."""
         if message is None:
@@ -404,9 +417,13 @@ class Probing:
         if message.error() is not None:
             raise Failure(str(message.error()))
         came_ns = time.perf_counter_ns()
-        value = message.value()
-        assert value is not None
+        value = message.value() or b""
+        if len(value) < PROBE.size:
+            return False
         number, sent_ns = PROBE.unpack_from(value)
+        if self._under_way.get(number) != sent_ns:
+            return False
+        del self._under_way[number]
         if number >= self._options.warm_up:
             self._latencies.add((came_ns - sent_ns) / 1e6)
         self._came_back += 1

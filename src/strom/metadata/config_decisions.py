@@ -103,7 +103,7 @@ def replace_configs(
     validate_only: bool,
 ) -> Decision[Record, Altered]:
     """Set these settings of the resources, and take back all others."""
-    changes = [(resource, _replacing(image, resource, config)) for resource, config in asked]
+    changes = [(resource, _replacing(image, resource, config, rules)) for resource, config in asked]
     return _decide(image, changes, rules, validate_only)
 
 
@@ -142,7 +142,8 @@ def _altered(
     if operation is Operation.DELETE:
         return None
     if operation is Operation.SET:
-        return alteration.value
+        assert alteration.value is not None
+        return once_each(resource[0], name, alteration.value, rules)
     if not rules.is_list(resource[0], name):
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
@@ -155,17 +156,29 @@ def _altered(
     return ",".join(each for each in present if each not in given)
 
 
+def once_each(resource_type: int, name: str, value: str, rules: Rules) -> str:
+    """Return a value as it is written down: what is twice in a list is there once, as in Kafka."""
+    entries = _split(value) if rules.is_list(resource_type, name) else []
+    return ",".join(dict.fromkeys(entries)) if len(set(entries)) < len(entries) else value
+
+
 def _split(value: str | None) -> list[str]:
     return [each.strip() for each in value.split(",")] if value else []
 
 
-def _replacing(image: Image, resource: Resource, config: Mapping[str, str | None]) -> _Change:
+def _replacing(
+    image: Image, resource: Resource, config: Mapping[str, str | None], rules: Rules
+) -> _Change:
+    given: dict[str, str] = {}
     for name, value in config.items():
         if value is None:
             return _null_value(name)
+        given[name] = once_each(resource[0], name, value, rules)
     before = image.config(resource)
-    changes = {name: value for name, value in config.items() if value != before.get(name)}
-    return changes | dict.fromkeys(set(before) - set(config))
+    changes: dict[str, str | None] = {
+        name: value for name, value in given.items() if value != before.get(name)
+    }
+    return changes | dict.fromkeys(set(before) - set(given))
 
 
 def _null_value(name: str) -> Refusal:

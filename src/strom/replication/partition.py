@@ -133,8 +133,13 @@ class Partition:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
     def diverging(self, last_epoch: int, offset: int) -> tuple[int, int] | None:
-        """Return where our log leaves that of a reader who is at the offset in this epoch."""
+        """Return where our log leaves that of a reader who is at the offset in this epoch.
+
+        Of an epoch that our log does not know, or of a later one, there is no telling.
+        """
         epoch, end_offset = self.log.end_offset_for_epoch(last_epoch)
+        if epoch == NO_EPOCH:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < last_epoch or end_offset < offset:
             return epoch, end_offset
         return None
@@ -201,6 +206,11 @@ class Partition:
             if not await Waiter([self], 0, (deadline - loop.time()) * 1000).wait():
                 break
         return self.is_leader and self.is_committed(last_offset)
+
+    def outline(self) -> View:
+        """Return how far the partition reaches, without records."""
+        stable = self.log.last_stable_offset(self.high_watermark)
+        return View(self.high_watermark, stable, self.log.start_offset, None, None)
 
     def read(self, offset: int, bytes_max: int, *, isolation_level: int, whole_first: bool) -> View:
         """Return what a consumer may see from the offset on, as a slice of its file."""

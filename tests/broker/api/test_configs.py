@@ -95,8 +95,7 @@ def test_documentation_comes_when_asked_for(raw, topic):
     [
         (METRICS, "", "Client metrics subscription name must not be empty"),
         (GROUP, "", "Group name must not be empty"),
-        (TOPIC, "", STOCK),
-        (LOGGER, "7", STOCK),
+        (LOGGER, "7", "Unexpected broker id, expected 1 but received 7"),
         (0, "", STOCK),
     ],
 )

@@ -31,9 +31,9 @@ def delete_all(raw, topics):
     return raw.ask("delete_topics", 6, {"topics": topics, "timeout": 30_000})["responses"]
 
 
-def grow_all(raw, names, count):
+def grow_all(raw, names, count, **more):
     topics = [{"name": each, "count": count} for each in names]
-    asked = {"topics": topics, "timeout": 30_000}
+    asked = {"topics": topics, "timeout": 30_000} | more
     return raw.ask("create_partitions", 3, asked)["results"]
 
 
@@ -158,3 +158,18 @@ def test_too_many_partitions_in_all_topics_together_are_refused(raw, names):
     answers = create_all(raw, new_topics(*names, partitions=41))
     assert codes(answers) == ["policy_violation"] * MANY
     assert exists(raw, names) == [False] * MANY
+
+
+def test_a_large_topic_that_is_there_already_is_refused(raw, name):
+    assert codes(create_all(raw, new_topics(name, partitions=MANY))) == ["none"]
+    assert codes(create_all(raw, new_topics(name, partitions=MANY))) == ["topic_already_exists"]
+
+
+def test_to_validate_a_large_topic_changes_nothing(raw, name):
+    large = new_topics(name, partitions=MANY)
+    assert codes(create_all(raw, large, validate_only=True)) == ["none"]
+    assert exists(raw, [name]) == [False]
+    create_all(raw, new_topics(name))
+    assert codes(grow_all(raw, [name], MANY, validate_only=True)) == ["none"]
+    assert codes(grow_all(raw, [name], 1_000_000)) == ["policy_violation"]
+    assert codes(grow_all(raw, [name], 2)) == ["none"]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, text_of
+from strom.broker.answers import NO_THROTTLE, text_of
 from strom.broker.context import Context, Large
 from strom.broker.resources import logger_levels
 from strom.broker.turns import answer_each
@@ -102,16 +102,15 @@ def require(resource: Resource, context: Context) -> None:
     if kind in NAMELESS and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, NAMELESS[kind])
     if kind == Kind.TOPIC:
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
         check_topic_name(name)
         if name not in context.image.topics_by_name:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     elif kind == Kind.BROKER and name:
-        require_own(name, context.parts.node_id)
+        own = context.parts.node_id
+        require_own(name, own, f"{own} or empty string,")
 
 
-def require_own(name: str, own: int) -> None:
+def require_own(name: str, own: int, expected: str) -> None:
     """Refuse to describe another broker."""
     if not name.removeprefix("-").isdecimal():
         raise KafkaError(
@@ -120,15 +119,16 @@ def require_own(name: str, own: int) -> None:
     if int(name) != own:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {own} or empty string, but received {name}",
+            f"Unexpected broker id, expected {expected} but received {name}",
         )
 
 
 def loggers(name: str, names: Collection[str] | None, context: Context) -> list[Described]:
     """Describe the levels of this broker's loggers."""
-    if name != str(context.parts.node_id):
-        code = ErrorCode.INVALID_REQUEST
-        raise KafkaError(code, STOCK_TEXTS[code])
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    own = context.parts.node_id
+    require_own(name, own, str(own))
     return [
         Described(logger, level, False, FROM_LOGGER, False, (), UNKNOWN_TYPE, "")
         for logger, level in sorted(logger_levels().items())

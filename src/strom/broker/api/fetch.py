@@ -217,22 +217,33 @@ def read(
     try:
         partition = context.parts.replicas.leader_of(name or "", index)
         partition.check_epoch(place.leader_epoch)
-        if place.last_fetched_epoch != NO_EPOCH:
+        diverging = None
+        if place.last_fetched_epoch > NO_EPOCH:
             diverging = partition.diverging(place.last_fetched_epoch, place.offset)
-            if diverging is not None:
-                return FetchedPartition(index, diverging=diverging), partition
-        seen = partition.read(
-            place.offset,
-            min(place.bytes_max, max(left, 0)),
-            isolation_level=request.isolation_level,
-            whole_first=whole_first,
-        )
+        if diverging is not None:
+            seen = partition.outline()
+        else:
+            seen = partition.read(
+                place.offset,
+                min(place.bytes_max, max(left, 0)),
+                isolation_level=request.isolation_level,
+                whole_first=whole_first,
+            )
     except KafkaError as error:
         return refusal(name or "", index, error, context), None
     high_watermark, stable, start, records, aborted = seen
     return (
         FetchedPartition(
-            index, ErrorCode.NONE, high_watermark, stable, start, aborted, -1, records
+            index,
+            ErrorCode.NONE,
+            high_watermark,
+            stable,
+            start,
+            aborted,
+            -1,
+            records,
+            None,
+            diverging,
         ),
         partition,
     )

@@ -5,7 +5,8 @@ Behaviour:
 - A topic that is not there is created if client and broker both allow it
   (`allow_auto_topic_creation`, `auto.create.topics.enable`); the answer waits for it, so its
   partitions are exact at once.
-- A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one.
+- A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one. Where a
+  topic has both, its id counts; one that is named twice is told once.
 - Brokers are told with the address of the listener that the client came by. One that is not
   advertised, as a controller's, tells of none, and partitions have LISTENER_NOT_FOUND.
 - An answer with thousands of partitions is put together off the loop.
@@ -123,7 +124,7 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
     if not context.settings.flag("auto.create.topics.enable"):
         return []
     known = context.image.topics_by_name
-    names = {each.name for each in request.topics if each.name}
+    names = {each.name for each in request.topics if each.name and each.topic_id is None}
     return [name for name in sorted(names) if name not in known and find_fault(name) is None]
 
 
@@ -168,7 +169,8 @@ def respond(
             for _, topic in sorted(image.topics_by_name.items())
         )
     else:
-        topics = (one(each, image, reachable, operations, refused) for each in wanted.topics)
+        each_once = dict.fromkeys(wanted.topics)
+        topics = (one(each, image, reachable, operations, refused) for each in each_once)
     response = answer.MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=told,
@@ -202,17 +204,17 @@ def one(
     topic = find(wanted, image)
     if topic is not None:
         return described(topic, image, reachable, operations)
-    if wanted.name is None:
+    if wanted.name is None or wanted.topic_id is not None:
         return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
     code = refused.get(wanted.name) or absence_of(wanted.name)
     return absent(wanted.name, None, code, operations)
 
 
 def find(wanted: asked.MetadataRequestTopic, image: Image) -> Topic | None:
-    """Return the topic that is asked for, by its name or else by its id."""
-    if wanted.name is not None:
-        return image.topics_by_name.get(wanted.name)
-    return None if wanted.topic_id is None else image.topics_by_id.get(wanted.topic_id)
+    """Return the topic that is asked for, by its id or else by its name."""
+    if wanted.topic_id is not None:
+        return image.topics_by_id.get(wanted.topic_id)
+    return None if wanted.name is None else image.topics_by_name.get(wanted.name)
 
 
 def absent(

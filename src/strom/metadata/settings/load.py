@@ -176,6 +176,10 @@ Rule = tuple[Callable[[BrokerSettings], bool], str]
 
 RULES: Final[tuple[Rule, ...]] = (
     (
+        lambda its: its.flag("log.cleaner.enable") and its.number("log.cleaner.threads") < 1,
+        "log.cleaner.threads must be at least 1",
+    ),
+    (
         lambda its: its.duration_ms("log.roll.ms") < 1,
         "log.roll.ms must be greater than or equal to 1",
     ),

@@ -6,7 +6,7 @@ Whether the topic, broker or group exists is for the caller to know.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 from strom.metadata.settings.catalogue import (
     BROKER,
@@ -46,6 +46,16 @@ PER_LISTENER: Final = frozenset(
 
 #: Kafka can open and close listeners while it runs; Strom says that it does not.
 BOUND_AT_START: Final = ("listeners", "listener.security.protocol.map")
+
+#: They are doubled or halved at most by one change.
+THREADS: Final = (
+    "background.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+CLEANERS: Final = "log.cleaner.threads"
 
 CLIENT_PROPERTIES: Final = frozenset(
     {
@@ -163,11 +173,39 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         require_sound(changed)
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
+    require_gradual(changed, settings)
     try:
         require_sound_groups(changed)
     except SettingsError as problem:
         # What Kafka checks in Java rather than in Scala says no more than what is wrong.
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(problem)) from None
+
+
+def require_gradual(changed: BrokerSettings, settings: BrokerSettings) -> None:
+    """Refuse more than twice, and less than half, of the threads that there are.
+
+    Most of these numbers change nothing here, but who tries them out hears what Kafka says.
+    """
+    for name in THREADS:
+        before, after = settings.number(name), changed.number(name)
+        failed = f"Dynamic thread count update validation failed for {name}={after}, value should"
+        if after < before // 2:
+            refuse_step(f"{failed} be at least half the current value {before}")
+        if after > before * 2:
+            refuse_step(f"{failed} not be greater than double the current value {before}")
+    before, after = settings.number(CLEANERS), changed.number(CLEANERS)
+    failed = "Log cleaner threads cannot be"
+    if after < before // 2:
+        refuse_step(f"{failed} reduced to less than half the current value {before}")
+    if after > before * 2:
+        refuse_step(f"{failed} increased to more than double the current value {before}")
+
+
+def refuse_step(why: str) -> NoReturn:
+    """Refuse a change that goes too far at once."""
+    wrapped = f"org.apache.kafka.common.config.ConfigException: {why}"
+    message = f"Invalid value {wrapped} for configuration Invalid dynamic configuration"
+    raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 def is_other(name: str, after: Mapping[str, str], settings: BrokerSettings) -> bool:

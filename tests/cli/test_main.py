@@ -1,0 +1,35 @@
+"""What goes wrong for any command alike."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize("command", [("storage", "random-uuid"), ("topic", "size", "--json")])
+def test_output_that_does_not_fit_its_disk_is_one_line(command):
+    check_one_line(command)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_what_does_not_fit_is_not_taken_for_what_cannot_be_read(tmp_path):
+    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
+    checkpoint.write_text("0\n0\n")
+    check_one_line(("log", "dump", str(checkpoint)))
+
+
+def check_one_line(command):
+    with FULL.open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "strom", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.stderr == "strom: cannot write: No space left on device\n"
+    assert ended.returncode == 1
