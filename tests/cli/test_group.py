@@ -1,6 +1,7 @@
 """`strom group` on a real cluster: what real consumers stored, seen and moved."""
 
 import json
+import sys
 import time
 import uuid
 from types import SimpleNamespace
@@ -100,6 +101,57 @@ def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypat
     shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
     assert waited == [0.5] * 3
     assert shown.count("Current offset") == 3
+
+
+def test_what_a_watcher_reads_from_a_pipe_comes_at_once(on_cluster, group, monkeypatch):
+    written = []
+
+    def wait(_seconds):
+        written.append(sys.stdout.buffer.getvalue())
+        raise InterruptedError("enough")
+
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=wait))
+    on_cluster("group", "describe", group, "--watch", "0.5", "--json", code=1)
+    (document,) = written
+    assert [each["group"] for each in json.loads(document)] == [group]
+
+
+def test_a_watched_screen_is_cleared_when_there_is_something_to_show(
+    on_cluster, group, monkeypatch
+):
+    """To ask may take seconds, in which the screen would be empty."""
+    events = []
+
+    def ask(*asked):
+        events.append("asked")
+        return lag.positions(*asked)
+
+    def enough(_seconds):
+        raise InterruptedError("enough")
+
+    terminal = SimpleNamespace(isatty=lambda: True, flush=lambda: None)
+    screen = SimpleNamespace(clear=lambda: events.append("cleared"))
+    monkeypatch.setattr(cli_group, "sys", SimpleNamespace(stdout=terminal))
+    monkeypatch.setattr(cli_group, "console", lambda: screen)
+    monkeypatch.setattr(cli_group, "positions", ask)
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=enough))
+    shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
+    assert events == ["asked", "cleared"]
+    assert "Current offset" in shown
+
+
+def test_a_group_may_have_any_name(on_cluster, topic):
+    for name in ("g[/x]", "[red]g"):
+        on_cluster("group", "reset", name, "-t", topic, "--to", "end", "--execute")
+        assert f"{name} (Empty)" in on_cluster("group", "describe", name).stdout
+        on_cluster("group", "delete", name)
+
+
+def test_what_nobody_knows_is_null_to_programs(on_cluster, group, topic):
+    (position,) = described(on_cluster, group)["offsets"]
+    assert [position[each] for each in ("consumer_id", "host", "client_id")] == [None] * 3
+    moved = on_cluster("group", "reset", group, "-t", topic, "--to", "end", "--json").stdout
+    assert [each["old_offset"] for each in json.loads(moved)] == [2, None, None]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -62,7 +62,6 @@ def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
     ("arguments", "words"),
     [
         (("describe", "nobody"), "TRANSACTIONAL_ID_NOT_FOUND"),
-        (("list", "--state", "Odd"), "there is no state 'Odd'"),
         (("find-hanging", "no-such-topic"), "does not exist as expected"),
         (("abort", "{topic}", "9", "--start-offset", "0"), "has no partition 9"),
         (("abort", "{topic}", "0", "--start-offset", "7"), "no open transaction that begins at 7"),
@@ -71,6 +70,18 @@ def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
 def test_what_is_not_there_is_said(on_cluster, topic, arguments, words):
     named = [each.format(topic=topic) for each in arguments]
     assert words in on_cluster("transaction", *named, code=1).stderr
+
+
+def test_a_state_is_named_in_any_case_and_an_unknown_one_is_used_wrongly(
+    on_cluster, producer, topic
+):
+    name, _ = producer(topic)
+    for state in ("ongoing", "ONGOING"):
+        listed = told(on_cluster, "list", "--state", state)
+        assert name in [each["transactional_id"] for each in listed]
+    refused = on_cluster("transaction", "list", "--state", "odd", code=2).stderr
+    assert "'odd' is no state of a transaction" in refused
+    assert "prepareabort" in refused
 
 
 def test_a_transaction_that_hangs_is_found_and_aborted(strom, monkeypatch):

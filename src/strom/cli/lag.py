@@ -41,9 +41,9 @@ class Position:
     end_offset: int | None
     lag: int | None
     lag_ms: int | None
-    consumer_id: str
-    host: str
-    client_id: str
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
 
 
 class Behind(NamedTuple):
@@ -84,10 +84,10 @@ def assigned(member: "MemberDescription") -> "list[TopicPartition]":
     return member.assignment.topic_partitions if member.assignment is not None else []
 
 
-def owner_of(member: "MemberDescription | None") -> tuple[str, str, str]:
-    """Return id, host and client id of who reads a partition."""
+def owner_of(member: "MemberDescription | None") -> tuple[str | None, str | None, str | None]:
+    """Return id, host and client id of who reads a partition, None where nobody does."""
     if member is None:
-        return NOBODY, NOBODY, NOBODY
+        return None, None, None
     return member.member_id, member.host, member.client_id
 
 
