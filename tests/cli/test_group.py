@@ -11,6 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strom.cli import group as cli_group
 from strom.cli import lag
+from tests.broker.api.conftest import produce
+from tests.conformance.batches import batch
+from tests.conformance.raw import Raw
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +89,16 @@ def test_transactions_do_not_hold_up_the_lag_in_time(on_cluster, bootstrap, topi
     assert (is_open["current_offset"], is_open["end_offset"], is_open["lag"]) == (0, 1, 1)
     assert 0 <= is_open["lag_ms"] < 600_000
     producer.abort_transaction()
+
+
+def test_a_record_without_a_time_has_no_age(on_cluster, bootstrap, topic):
+    """OFS-08: not that of the epoch."""
+    name = f"group-{uuid.uuid4()}"
+    with Raw(bootstrap) as raw:
+        produce(raw, topic, batch([b"v"], time_ms=-1))
+    on_cluster("group", "reset", name, "-t", f"{topic}:0", "--to", "beginning", "--execute")
+    (position,) = described(on_cluster, name)["offsets"]
+    assert (position["lag"], position["lag_ms"]) == (1, None)
 
 
 def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypatch):

@@ -3,7 +3,8 @@
 The lag in messages is what lies between the stored offset, which is the next to be read, and the
 end. The lag in time is the age of that next record; reading it is the only way to know, so one
 record of each partition that lags is fetched. A record of an open transaction counts, though nobody
-may read it yet; where only the mark of a transaction is left there is no record, and no age.
+may read it yet; where only the mark of a transaction is left there is no record, and no age, and
+neither has a record age that was written without a time.
 """
 
 import time
@@ -161,8 +162,11 @@ def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, in
                 continue
             answered.add(place)
             if error is None:
-                ages[place] = max(time.time_ns() // 1_000_000 - message.timestamp()[1], 0)
                 reader.pause([TopicPartition(*place)])
+                written_ms = message.timestamp()[1]
+                # A producer may leave the time out.
+                if written_ms >= 0:
+                    ages[place] = max(time.time_ns() // 1_000_000 - written_ms, 0)
     finally:
         reader.close()
     return ages
