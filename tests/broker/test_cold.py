@@ -172,6 +172,16 @@ def test_the_first_append_after_a_start_waits_for_nothing_on_the_loop(broker, di
     assert waited_on_loop(broker, disk) == []
 
 
+def test_a_marker_from_elsewhere_waits_for_nothing_on_the_loop(broker, disk, raw):
+    """TXN-08: an admin's, or another broker's, may be the first append after a start."""
+    marker = {"producer_id": 7, "producer_epoch": 0, "transaction_result": False}
+    marker |= {"coordinator_epoch": 0, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
+    answer = raw.ask("write_txn_markers", 1, {"markers": [marker]})
+    (told,) = answer["markers"][0]["topics"][0]["partitions"]
+    assert told["error_code"] == "none"
+    assert waited_on_loop(broker, disk) == []
+
+
 def test_retention_waits_for_nothing_on_the_loop(broker, disk):
     """RET-05: how old a segment is stands in its time index."""
     parts = broker.broker.parts

@@ -1,6 +1,7 @@
 """`strom group` on a real cluster: what real consumers stored, seen and moved."""
 
 import json
+import sys
 import time
 import uuid
 from types import SimpleNamespace
@@ -10,6 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strom.cli import group as cli_group
 from strom.cli import lag
+from tests.broker.api.conftest import produce
+from tests.conformance.batches import batch
+from tests.conformance.raw import Raw
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +91,16 @@ def test_transactions_do_not_hold_up_the_lag_in_time(on_cluster, bootstrap, topi
     producer.abort_transaction()
 
 
+def test_a_record_without_a_time_has_no_age(on_cluster, bootstrap, topic):
+    """OFS-08: not that of the epoch."""
+    name = f"group-{uuid.uuid4()}"
+    with Raw(bootstrap) as raw:
+        produce(raw, topic, batch([b"v"], time_ms=-1))
+    on_cluster("group", "reset", name, "-t", f"{topic}:0", "--to", "beginning", "--execute")
+    (position,) = described(on_cluster, name)["offsets"]
+    assert (position["lag"], position["lag_ms"]) == (1, None)
+
+
 def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypatch):
     """OFS-08."""
     waited = []
@@ -100,6 +114,57 @@ def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypat
     shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
     assert waited == [0.5] * 3
     assert shown.count("Current offset") == 3
+
+
+def test_what_a_watcher_reads_from_a_pipe_comes_at_once(on_cluster, group, monkeypatch):
+    written = []
+
+    def wait(_seconds):
+        written.append(sys.stdout.buffer.getvalue())
+        raise InterruptedError("enough")
+
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=wait))
+    on_cluster("group", "describe", group, "--watch", "0.5", "--json", code=1)
+    (document,) = written
+    assert [each["group"] for each in json.loads(document)] == [group]
+
+
+def test_a_watched_screen_is_cleared_when_there_is_something_to_show(
+    on_cluster, group, monkeypatch
+):
+    """To ask may take seconds, in which the screen would be empty."""
+    events = []
+
+    def ask(*asked):
+        events.append("asked")
+        return lag.positions(*asked)
+
+    def enough(_seconds):
+        raise InterruptedError("enough")
+
+    terminal = SimpleNamespace(isatty=lambda: True, flush=lambda: None)
+    screen = SimpleNamespace(clear=lambda: events.append("cleared"))
+    monkeypatch.setattr(cli_group, "sys", SimpleNamespace(stdout=terminal))
+    monkeypatch.setattr(cli_group, "console", lambda: screen)
+    monkeypatch.setattr(cli_group, "positions", ask)
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=enough))
+    shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
+    assert events == ["asked", "cleared"]
+    assert "Current offset" in shown
+
+
+def test_a_group_may_have_any_name(on_cluster, topic):
+    for name in ("g[/x]", "[red]g"):
+        on_cluster("group", "reset", name, "-t", topic, "--to", "end", "--execute")
+        assert f"{name} (Empty)" in on_cluster("group", "describe", name).stdout
+        on_cluster("group", "delete", name)
+
+
+def test_what_nobody_knows_is_null_to_programs(on_cluster, group, topic):
+    (position,) = described(on_cluster, group)["offsets"]
+    assert [position[each] for each in ("consumer_id", "host", "client_id")] == [None] * 3
+    moved = on_cluster("group", "reset", group, "-t", topic, "--to", "end", "--json").stdout
+    assert [each["old_offset"] for each in json.loads(moved)] == [2, None, None]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -23,7 +23,7 @@ def test_a_members_lag_is_that_of_all_it_reads():
         position(1, "a", 3, 50),
         position(2, "a", None, None),
         position(3, "b", None, None),
-        position(4, "-", 9, 90),
+        position(4, None, 9, 90),
     ]
     assert lag_of("a", found) == (5, 70)
     assert lag_of("b", found) == (None, None)

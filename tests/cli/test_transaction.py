@@ -6,6 +6,7 @@ import uuid
 import pytest
 from confluent_kafka import Producer
 
+from strom.cli import transaction as cli_transaction
 from strom.testing.broker import LocalBroker
 from tests.conformance.batches import TRANSACTIONAL, batch
 from tests.conformance.batches import Producer as Writer
@@ -62,7 +63,6 @@ def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
     ("arguments", "words"),
     [
         (("describe", "nobody"), "TRANSACTIONAL_ID_NOT_FOUND"),
-        (("list", "--state", "Odd"), "there is no state 'Odd'"),
         (("find-hanging", "no-such-topic"), "does not exist as expected"),
         (("abort", "{topic}", "9", "--start-offset", "0"), "has no partition 9"),
         (("abort", "{topic}", "0", "--start-offset", "7"), "no open transaction that begins at 7"),
@@ -71,6 +71,18 @@ def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
 def test_what_is_not_there_is_said(on_cluster, topic, arguments, words):
     named = [each.format(topic=topic) for each in arguments]
     assert words in on_cluster("transaction", *named, code=1).stderr
+
+
+def test_a_state_is_named_in_any_case_and_an_unknown_one_is_used_wrongly(
+    on_cluster, producer, topic
+):
+    name, _ = producer(topic)
+    for state in ("ongoing", "ONGOING"):
+        listed = told(on_cluster, "list", "--state", state)
+        assert name in [each["transactional_id"] for each in listed]
+    refused = on_cluster("transaction", "list", "--state", "odd", code=2).stderr
+    assert "'odd' is no state of a transaction" in refused
+    assert "prepareabort" in refused
 
 
 def test_a_transaction_that_hangs_is_found_and_aborted(strom, monkeypatch):
@@ -89,3 +101,36 @@ def test_a_transaction_that_hangs_is_found_and_aborted(strom, monkeypatch):
         aborted = strom("transaction", "abort", "t", "0", "--start-offset", "0")
         assert "Aborted the transaction of producer 4711 in t-0" in aborted.stdout
         assert strom("transaction", "find-hanging").stdout == "No transaction hangs.\n"
+
+
+def test_offsets_of_a_transaction_that_hangs_are_let_go(strom, monkeypatch):
+    """TXN-12: whoever waits for the group's offsets to be stable would wait for good."""
+    with LocalBroker({"transaction.partition.verification.enable": "false"}) as broker:
+        monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
+        monkeypatch.setattr(cli_transaction, "GRACE_MINUTES", -1)
+        assert strom("topic", "create", "t", "-n", "1").exit_code == 0
+        moved = strom("group", "reset", "g", "-t", "t", "--to", "end", "--execute")
+        assert moved.exit_code == 0, moved.stderr
+        with Raw(broker.bootstrap) as raw:
+            place = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
+            asked = {"transactional_id": "x", "producer_id": 4711, "producer_epoch": 0}
+            asked |= {"group_id": "g", "topics": [{"name": "t", "partitions": [place]}]}
+            (told,) = raw.ask("txn_offset_commit", 2, asked)["topics"][0]["partitions"]
+            assert told["error_code"] == "none"
+            assert stable_offset(raw) == (-1, "unstable_offset_commit")
+            found = strom("transaction", "find-hanging", "--max-transaction-timeout", "0", "--json")
+            (one,) = json.loads(found.stdout)
+            assert (one["topic"], one["producer_id"]) == ("__consumer_offsets", 4711)
+            where = (one["topic"], str(one["partition"]), "--start-offset")
+            aborted = strom("transaction", "abort", *where, str(one["start_offset"]))
+            assert aborted.exit_code == 0, aborted.stderr
+            assert stable_offset(raw) == (0, "none")
+
+
+def stable_offset(raw):
+    """Ask for the offset of a group, as one does who must not read what may be aborted."""
+    topic = {"name": "t", "partition_indexes": [0]}
+    group = {"group_id": "g", "member_epoch": -1, "topics": [topic]}
+    answer = raw.ask("offset_fetch", 9, {"groups": [group], "require_stable": True})
+    (told,) = answer["groups"][0]["topics"][0]["partitions"]
+    return told["committed_offset"], told["error_code"]

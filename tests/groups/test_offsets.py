@@ -11,6 +11,7 @@ from immutables import Map
 from strom.groups.classic.group import ClassicGroup, Member, Phase, Protocol
 from strom.groups.committing import RECORDS_MAX, Commit, NewOffset, Query, Wanted
 from strom.groups.machine import EXPIRE, GROUPS_AT_ONCE, GroupMachine
+from strom.groups.overview import delete, rounds_to_delete
 from strom.groups.owners import Author
 from strom.groups.records import (
     NO_TOPIC_ID,
@@ -576,3 +577,29 @@ def test_the_image_and_the_settings_can_be_replaced():
     codes = table.carry_out(table.machine.commit_offsets(Commit("g", NOBODY, new), 0))
     assert codes == [ErrorCode.OFFSET_METADATA_TOO_LARGE]
     assert table.machine.image is image
+
+
+def test_a_group_with_many_offsets_is_deleted_in_rounds():
+    """OFS-07: what one decision writes must fit into a batch."""
+    table = Table()
+    table.become(empty_group(table.now_ms))
+    table.commit(**{f"t_{index}": 7 for index in range(2 * RECORDS_MAX + 1)})
+    assert rounds_to_delete(table.machine, "g") == 3
+    for left in (RECORDS_MAX + 1, 1, 0):
+        assert table.machine.owner("g") is not None
+        decision = delete(table.machine, "g")
+        assert len(decision.records) <= RECORDS_MAX + 1
+        table.carry_out(decision)
+        assert len(table.offsets()) == left
+    assert table.machine.owner("g") is None
+    assert refusal(lambda: delete(table.machine, "g")) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("count", [0, 1, RECORDS_MAX])
+def test_a_group_with_few_offsets_is_deleted_at_once(count):
+    table = Table()
+    table.become(empty_group(table.now_ms))
+    table.commit(**{f"t_{index}": 7 for index in range(count)})
+    assert rounds_to_delete(table.machine, "g") == 1
+    table.carry_out(delete(table.machine, "g"))
+    assert table.machine.owner("g") is None

@@ -8,8 +8,16 @@ import pytest
 from strom.replicated.machine import Decision
 from strom.transactions.beginning import NoProducer
 from strom.transactions.listing import Filter, described, listed
-from strom.transactions.machine import ENDED_MAX, EXPIRE, EXPIRED_MAX, TIME_OUT, Rules
+from strom.transactions.machine import (
+    ENDED_MAX,
+    EXPIRE,
+    EXPIRED_MAX,
+    PARTITIONS_MAX,
+    TIME_OUT,
+    Rules,
+)
 from strom.transactions.machine import TransactionMachine as Machine
+from strom.transactions.records import write_key, write_value
 from strom.transactions.transaction import (
     EPOCH_MAX,
     NOBODY,
@@ -29,6 +37,8 @@ RULES = Rules(
 )
 A, B = ("a", 0), ("b", 1)
 TIMEOUT_MS = 60_000
+#: The default of `max.message.bytes`.
+MESSAGE_BYTES_MAX = 1_048_588
 
 
 class Table:
@@ -464,6 +474,22 @@ def test_many_that_take_too_long_are_aborted_in_turns(table):
     assert decision.timers == ((TIME_OUT, table.now_ms),)
     table.do(decision)
     assert len(table.machine.on_timer(TIME_OUT, table.now_ms).records) == 1
+
+
+def test_large_ones_that_take_too_long_are_aborted_a_few_at_a_time(table):
+    """TXN-12: what one decision writes must fit into a batch, or none of them would ever end."""
+    for name in "abc":
+        places = [(f"{index:0249}", 0) for index in range(PARTITIONS_MAX // 2 + 1)]
+        table.add(table.init(name), *places, name=name)
+    table.now_ms += TIMEOUT_MS + 1
+    for name in "abc":
+        decision = table.machine.on_timer(TIME_OUT, table.now_ms)
+        assert decision.reply == (name,)
+        (record,) = decision.records
+        assert len(write_key(record.key) + write_value(record.value)) < MESSAGE_BYTES_MAX / 2
+        again_ms = table.now_ms + (RULES.time_out_interval_ms if name == "c" else 0)
+        assert decision.timers == ((TIME_OUT, again_ms),)
+        table.do(decision)
 
 
 def test_an_id_that_is_not_used_is_forgotten(table):

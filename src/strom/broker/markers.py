@@ -120,6 +120,16 @@ class Markers:
             return self._settle(partition, appended.last_offset, must_flush=must_flush)
         return None
 
+    async def make_ready(self, place: TopicPartition) -> None:
+        """Have a thread read what the partition needs to take a batch; then it can be written."""
+        partition = self._around.replicas.find(*place)
+        if partition is None or partition.log.active.is_loaded:
+            return
+        try:
+            await warmed(partition.log.active.offset_index_now, self._around.host.offload)
+        except OSError:
+            log.warning("%s-%d cannot be read", *place, exc_info=True)
+
     async def _settle(self, partition: Partition, last_offset: int, *, must_flush: bool) -> None:
         if must_flush and not await self._around.flushing.flush(partition):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -260,12 +270,7 @@ class Markers:
     async def _written(
         self, shard: TransactionShard, known: Transaction, place: TopicPartition
     ) -> bool:
-        partition = self._around.replicas.find(*place)
-        if partition is not None:
-            try:
-                await warmed(partition.log.active.offset_index_now, self._around.host.offload)
-            except OSError:
-                log.warning("%s-%d cannot be read", *place, exc_info=True)
+        await self.make_ready(place)
         try:
             coming = self.write(place, marker_of(shard, known))
         except KafkaError as error:

@@ -124,13 +124,20 @@ class DescribeOptions(ReportOptions):
 def describe(options: DescribeOptions) -> None:
     """Show how far groups are behind, in messages and in time; their members; their state."""
     admin = client.admin(options)
+    needs_positions = options.json or options.show is not View.STATE
     while True:
-        groups = described(admin, options.groups)
+        found = [
+            (group, positions(admin, options, group) if needs_positions else [])
+            for group in described(admin, options.groups)
+        ]
+        # Not before: to ask may take seconds, in which the screen would be empty.
         if options.watch is not None and sys.stdout.isatty():
             console().clear()
-        show(admin, options, groups)
+        show(options, found)
         if options.watch is None:
             return
+        # Who reads it from a pipe sees it now, not when there is enough for a block.
+        sys.stdout.flush()
         time.sleep(options.watch)
 
 
@@ -152,26 +159,23 @@ def described(admin: "AdminClient", names: list[str] | None) -> "list[ConsumerGr
 
 
 def show(
-    admin: "AdminClient", options: DescribeOptions, groups: "list[ConsumerGroupDescription]"
+    options: DescribeOptions, groups: "list[tuple[ConsumerGroupDescription, list[Position]]]"
 ) -> None:
-    """Print what was asked for."""
+    """Print what was asked for of each group, given where it stands."""
     if options.json:
-        print_json([as_json(admin, options, group) for group in groups])
+        print_json([as_json(group, found) for group, found in groups])
         return
-    for group in groups:
+    for group, found in groups:
         if options.show is View.STATE:
             print_state(group)
         elif options.show is View.MEMBERS:
-            print_members(group, positions(admin, options, group))
+            print_members(group, found)
         else:
-            print_positions(group, positions(admin, options, group))
+            print_positions(group, found)
 
 
-def as_json(
-    admin: "AdminClient", options: DescribeOptions, group: "ConsumerGroupDescription"
-) -> dict[str, object]:
+def as_json(group: "ConsumerGroupDescription", found: list[Position]) -> dict[str, object]:
     """Return all that is known of a group."""
-    found = positions(admin, options, group)
     return {
         "group": group.group_id,
         "type": word(group.type),
@@ -225,7 +229,7 @@ def print_members(group: "ConsumerGroupDescription", found: list[Position]) -> N
                 each.host,
                 each.client_id,
                 len(assigned(each)),
-                NOBODY if behind.lag is None else behind.lag,
+                known(behind.lag),
                 lag_text(behind.lag_ms),
                 ", ".join(f"{one.topic}-{one.partition}" for one in assigned(each)) or NOBODY,
             )
@@ -235,6 +239,11 @@ def print_members(group: "ConsumerGroupDescription", found: list[Position]) -> N
         *("Lag#", "Lag in time#", "Assignment"),
     )
     print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
+
+
+def known(value: object) -> object:
+    """Return the value as a table shows it."""
+    return NOBODY if value is None else value
 
 
 def print_positions(group: "ConsumerGroupDescription", found: list[Position]) -> None:
@@ -247,11 +256,9 @@ def print_positions(group: "ConsumerGroupDescription", found: list[Position]) ->
         (
             each.topic,
             each.partition,
-            *(NOBODY if n is None else n for n in (each.current_offset, each.end_offset, each.lag)),
+            *map(known, (each.current_offset, each.end_offset, each.lag)),
             lag_text(each.lag_ms),
-            each.consumer_id,
-            each.host,
-            each.client_id,
+            *map(known, (each.consumer_id, each.host, each.client_id)),
         )
         for each in found
     ]
@@ -306,12 +313,13 @@ def reset(options: ResetOptions) -> None:
     target = new_offsets(options, places, stored)
     if options.execute:
         store(admin, options.group, target)
-    rows = [(*place, stored.get(place, NOBODY), target[place]) for place in places]
+    rows = [(*place, stored.get(place), target[place]) for place in places]
     if options.json:
         keys = ("topic", "partition", "old_offset", "new_offset")
         print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
-    print_table(("Topic", "Partition#", "Old offset#", "New offset#"), rows)
+    columns = ("Topic", "Partition#", "Old offset#", "New offset#")
+    print_table(columns, [tuple(map(known, row)) for row in rows])
     if not options.execute:
         print("Nothing was changed; --execute does it.")
 

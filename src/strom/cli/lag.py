@@ -3,7 +3,8 @@
 The lag in messages is what lies between the stored offset, which is the next to be read, and the
 end. The lag in time is the age of that next record; reading it is the only way to know, so one
 record of each partition that lags is fetched. A record of an open transaction counts, though nobody
-may read it yet; where only the mark of a transaction is left there is no record, and no age.
+may read it yet; where only the mark of a transaction is left there is no record, and no age, and
+neither has a record age that was written without a time.
 """
 
 import time
@@ -41,9 +42,9 @@ class Position:
     end_offset: int | None
     lag: int | None
     lag_ms: int | None
-    consumer_id: str
-    host: str
-    client_id: str
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
 
 
 class Behind(NamedTuple):
@@ -84,10 +85,10 @@ def assigned(member: "MemberDescription") -> "list[TopicPartition]":
     return member.assignment.topic_partitions if member.assignment is not None else []
 
 
-def owner_of(member: "MemberDescription | None") -> tuple[str, str, str]:
-    """Return id, host and client id of who reads a partition."""
+def owner_of(member: "MemberDescription | None") -> tuple[str | None, str | None, str | None]:
+    """Return id, host and client id of who reads a partition, None where nobody does."""
     if member is None:
-        return NOBODY, NOBODY, NOBODY
+        return None, None, None
     return member.member_id, member.host, member.client_id
 
 
@@ -161,8 +162,11 @@ def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, in
                 continue
             answered.add(place)
             if error is None:
-                ages[place] = max(time.time_ns() // 1_000_000 - message.timestamp()[1], 0)
                 reader.pause([TopicPartition(*place)])
+                written_ms = message.timestamp()[1]
+                # A producer may leave the time out.
+                if written_ms >= 0:
+                    ages[place] = max(time.time_ns() // 1_000_000 - written_ms, 0)
     finally:
         reader.close()
     return ages

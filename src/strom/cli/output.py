@@ -34,11 +34,12 @@ def print_table(
     from rich.text import Text
 
     on_terminal = sys.stdout.isatty()
-    table = Table(title=title, box=box.ROUNDED if on_terminal else None, pad_edge=on_terminal)
+    # A name is a text, not markup: a bracket in it must come out as a bracket.
+    heading = None if title is None else Text(title)
+    table = Table(title=heading, box=box.ROUNDED if on_terminal else None, pad_edge=on_terminal)
     for column in columns:
         justify = "right" if column.endswith("#") else "left"
         table.add_column(column.rstrip("#"), justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        # A name is a text, not markup: a bracket in a value must come out as a bracket.
         table.add_row(*(Text(str(cell)) for cell in row))
     console().print(table)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strom.cli import client
-from strom.cli.failure import Failure
+from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import print_json, print_table
 from strom.cli.plain import ask
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 app = noun("List and describe transactions; find and abort those that hang.")
 
 TRANSACTION = 1
+#: As coordinators call them.
+STATES = (
+    *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"),
+    *("PrepareEpochFence", "Dead"),
+)
 #: Kafka's limit for `transaction.timeout.ms`, and what its own tool adds before it suspects.
 TIMEOUT_MINUTES_MAX = 15
 GRACE_MINUTES = 5
@@ -95,9 +100,10 @@ class ListOptions(ReportOptions):
 @taking(ListOptions)
 def list_transactions(options: ListOptions) -> None:
     """List the transactional ids that the coordinators know."""
+    states = [state_named(each) for each in options.state]
     cluster = client.metadata(client.admin(options))
     found = sorted(
-        listed(cluster, options.state, options.producer_id, options.longer_than),
+        listed(cluster, states, options.producer_id, options.longer_than),
         key=lambda each: each.transactional_id,
     )
     if options.json:
@@ -105,6 +111,18 @@ def list_transactions(options: ListOptions) -> None:
         return
     rows = [(e.transactional_id, e.coordinator, e.producer_id, e.state) for e in found]
     print_table(("Transactional id", "Coordinator#", "Producer id#", "State"), rows)
+
+
+def state_named(text: str) -> str:
+    """Return the state that a user names, in any case."""
+    by_word = {each.lower(): each for each in STATES}
+    try:
+        return by_word[text.replace("_", "").replace("-", "").lower()]
+    except KeyError:
+        there_are = ", ".join(sorted(by_word))
+        raise Failure(
+            f"{text!r} is no state of a transaction: there are {there_are}", USED_WRONGLY
+        ) from None
 
 
 def listed(

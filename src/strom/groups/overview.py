@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from strom.groups import committing
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.machine import GroupMachine
 from strom.groups.members import find
@@ -42,12 +43,23 @@ def find_classic(machine: GroupMachine, group_id: str) -> ClassicGroup:
     return group
 
 
+def rounds_to_delete(machine: GroupMachine, group_id: str) -> int:
+    """Return how many decisions it takes to delete the group: each must fit into a batch."""
+    count = len(machine.offsets.places(group_id))
+    return max(-(-count // committing.RECORDS_MAX), 1)
+
+
 def delete(machine: GroupMachine, group_id: str) -> Decision[KeyValue, ErrorCode]:
-    """Delete a group without members, and its offsets; refuse with a KafkaError any other."""
+    """Delete a group without members, and its offsets; refuse with a KafkaError any other.
+
+    Of many offsets the first go, and the group stays until it is deleted with the last.
+    """
     owner = machine.owner(group_id)
     if owner is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if not owner.is_empty():
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-    records = (*machine.offsets.tombstones(group_id), *owner.tombstones())
-    return Decision(records, ErrorCode.NONE, soft=((group_id, None),))
+    records = committing.portion(machine.offsets.tombstones(group_id))
+    if rounds_to_delete(machine, group_id) > 1:
+        return Decision(records, ErrorCode.NONE)
+    return Decision((*records, *owner.tombstones()), ErrorCode.NONE, soft=((group_id, None),))

@@ -12,7 +12,7 @@ Soft state is the epoch that each producer had before its newest one: what a rep
 recognised by. Kafka's log has no place for it either.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +56,8 @@ TIME_OUT: TimerKey = ("time-out",)
 EXPIRE: TimerKey = ("expire",)
 #: As many in one decision, so that its batch stays small; the rest follows at once.
 ENDED_MAX = 100
+#: And as many partitions of theirs, each of which may be of a topic with a long name.
+PARTITIONS_MAX = 3000
 EXPIRED_MAX = 1000
 
 
@@ -194,8 +196,9 @@ class TransactionMachine:
 
     def _time_out(self, now_ms: int) -> Decision[KeyValue, object]:
         overdue = [each for each in self._ongoing.values() if is_overdue(each, now_ms)]
-        ended = sorted(overdue, key=_name)[:ENDED_MAX]
-        again_ms = now_ms if len(overdue) > ENDED_MAX else now_ms + self.rules.time_out_interval_ms
+        ended = _portion(sorted(overdue, key=_name))
+        is_over = len(ended) == len(overdue)
+        again_ms = now_ms + self.rules.time_out_interval_ms if is_over else now_ms
         return self._changed(
             tuple(each.transactional_id for each in ended),
             *((each, self._fenced(each, now_ms)) for each in ended),
@@ -274,3 +277,14 @@ class TransactionMachine:
 
 def _name(transaction: Transaction) -> str:
     return transaction.transactional_id
+
+
+def _portion(transactions: Sequence[Transaction]) -> Sequence[Transaction]:
+    """Return as many of the first as one decision may write, but one at least."""
+    count = weight = 0
+    for each in transactions[:ENDED_MAX]:
+        weight += len(each.partitions)
+        if count and weight > PARTITIONS_MAX:
+            break
+        count += 1
+    return transactions[:count]

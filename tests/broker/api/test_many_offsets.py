@@ -14,6 +14,7 @@ from strom.broker.coordination import TOLD_AT_ONCE, Coordinators
 from strom.broker.markers import MARKERS_AT_ONCE, Markers
 from strom.broker.shard import Shard
 from strom.broker.turns import AT_ONCE
+from strom.groups import committing
 from strom.groups.machine import GroupMachine
 from tests.broker.api.conftest import create
 
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.slow
 MANY = 1000
 PATIENCE_SECONDS = 30
 UNKNOWN = "unknown_topic_or_partition"
+#: Of settings: a topic's; to set one, and to take it back.
+TOPIC, SET, DELETE = 2, 0, 1
 
 
 def coordinator(raw, key, kind):
@@ -254,3 +257,25 @@ def test_groups_are_listed_described_and_deleted_a_portion_in_one_turn(raw, topi
     assert {each["error_code"] for each in told} == {"none"}
     assert len(looked) == len(groups)
     assert most(looked) <= delete_groups.GROUPS_AT_ONCE
+
+
+def test_a_group_with_more_offsets_than_fit_into_a_batch_is_deleted(
+    raw, wide, group, counted, monkeypatch
+):
+    """OFS-07: all in one turn, so that nobody joins a group that is half gone."""
+    commit(raw, group, offsets(wide))
+    size = {"name": "max.message.bytes", "value": "20000", "config_operation": SET}
+    topic = {"resource_type": TOPIC, "resource_name": "__consumer_offsets", "configs": [size]}
+    raw.ask("incremental_alter_configs", 1, {"resources": [topic]})
+    monkeypatch.setattr(committing, "RECORDS_MAX", 300)
+    applied = counted(GroupMachine, "apply")
+    try:
+        (told,) = raw.ask("delete_groups", 2, {"groups_names": [group]})["results"]
+    finally:
+        size["config_operation"] = DELETE
+        raw.ask("incremental_alter_configs", 1, {"resources": [topic]})
+    assert told["error_code"] == "none"
+    assert len(set(applied)) == 1
+    assert fetch(raw, group, None) == []
+    (found,) = raw.ask("describe_groups", 6, {"groups": [group]})["groups"]
+    assert found["error_code"] == "group_id_not_found"

@@ -3,6 +3,7 @@
 Behaviour:
 - Each group by itself: NON_EMPTY_GROUP if it has members, GROUP_ID_NOT_FOUND if there is none.
 - A group that has nothing but offsets is a group too.
+- Offsets that do not fit into one batch of the coordinator's log are written in several.
 
 Versions:
 - v0 to v2 differ in encoding only.
@@ -11,12 +12,13 @@ Versions:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.broker.turns import answer_of
-from strom.groups.overview import delete
+from strom.groups.overview import delete, rounds_to_delete
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -60,6 +62,12 @@ async def delete_one(group_id: str, context: Context) -> ErrorCode:
     """Delete a group, or say why not."""
     try:
         shard = context.parts.groups.shard_for(group_id)
+        # All in one turn: nobody joins a group that is half gone. Who waits for the last of it
+        # has waited for the rest.
+        for _ in range(rounds_to_delete(shard.machine, group_id) - 1):
+            reply = shard.run(delete, shard.machine, group_id)
+            if isinstance(reply, Coroutine):
+                reply.close()
         return await shard.execute(delete, shard.machine, group_id)
     except KafkaError as error:
         return error.code

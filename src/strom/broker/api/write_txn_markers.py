@@ -105,8 +105,10 @@ async def write(place: TopicPartition, marker: Marker, context: Context) -> Erro
     """Write a marker into one partition."""
     if marker.producer.id < 0 or marker.producer.epoch < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR
+    markers = context.parts.markers
+    await markers.make_ready(place)
     try:
-        coming = context.parts.markers.write(place, marker)
+        coming = markers.write(place, marker)
         if isinstance(coming, Coroutine):
             await coming
     except KafkaError as error:
