@@ -218,6 +218,22 @@ def test_new_partitions_and_topics_are_found_while_a_query_runs(spark, topics, t
         query.stop()
 
 
+def test_a_first_micro_batch_that_failed_begins_where_it_did(spark, topics, tmp_path):
+    """By default a query begins at the end of its topics, which moves on while it is down."""
+    topic = fill(topics, 1, 20)
+    failing = stream(spark, topics, subscribe=topic).writeStream.foreachBatch(_fail)
+    query = failing.option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException):
+        query.awaitTermination(AWAIT_SECONDS)
+    topics.fill(topic, [b"new"] * 7)
+    again = Query(stream(spark, topics, subscribe=topic), tmp_path)
+    assert again.run_to_the_end() == [(topic, 0, n) for n in range(20, 27)]
+
+
+def _fail(_frame, _number):
+    raise RuntimeError("killed")
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_topic_made_anew_is_never_passed_over_in_silence(spark, topics, tmp_path, fails):
     topic = fill(topics, 1, 20)
