@@ -13,6 +13,7 @@ from examples.final_project.database import explain, sink
 from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
 from examples.final_project.database.server import PARTS, LocalServer, reachable_by_all
+from examples.final_project.processing.writing import offsets
 
 pytestmark = pytest.mark.slow
 
@@ -155,6 +156,17 @@ def test_ack_09_rows_and_progress_are_there_together_or_not_at_all(connection):
         sink.write_once(connection, "s", ({}, {nowhere: 2}), {TELEMETRY: [row()]})
     assert count(connection) == 0
     assert sink.progress(connection, "s") == {}
+
+
+@pytest.mark.parametrize("begins", [0, 7])
+def test_ack_09_a_new_checkpoint_that_begins_elsewhere_is_refused(connection, tmp_path, begins):
+    write(connection, 0, 2, [row()])
+    (tmp_path / "offsets").mkdir()
+    ends = f'{{"telemetry":{{"0":9}},"#began":{{"telemetry":{{"0":{begins}}}}}}}'
+    (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{ends}")
+    with pytest.raises(sink.OutOfStepError):
+        sink.write_once(connection, "s", offsets(tmp_path, 0), {TELEMETRY: [row("F-2")]})
+    assert count(connection) == 1
 
 
 def test_a_partition_that_appears_later_is_taken_in(connection):
