@@ -249,6 +249,18 @@ def test_what_comes_after_its_day_has_left_is_added(connection, two_days, url, t
     assert hottest(tmp_path) == [("F-4", 7.0), ("F-1", 6.0), ("F-2", 4.0)]
 
 
+def test_a_day_whose_first_rows_are_in_the_default_partition_goes_on_there(
+    connection, two_days, url, tmp_path
+):
+    """What is written while its day leaves has no partition any more, and the next may not fail."""
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_2])
+    sink.upsert(connection, TELEMETRY, [row("F-5", at=datetime(2030, 1, 2, 1, tzinfo=UTC))])
+    assert partitions(connection) == [FIRST, DEFAULT]
+    assert archive_day(url, JANUARY_2, tmp_path, drop=True) == 2
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_2])
+    assert partitions(connection) == [FIRST, "flights.telemetry_20300102", DEFAULT]
+
+
 def test_a_day_that_is_not_in_the_archive_does_not_leave(connection, two_days, url, tmp_path):
     (tmp_path / "day=2030-01-01").touch()
     with pytest.raises(FileExistsError):
