@@ -148,6 +148,14 @@ def test_what_is_wrong_is_said_before_anything_is_read(spark, topics, options, w
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["read", "readStream"])
+def test_the_columns_of_a_topic_are_not_chosen(spark, topics, tmp_path, kind):
+    reading = getattr(spark, kind).format("strom").schema("key binary, value binary")
+    frame = reading.options(**named(topics, {"subscribe": topics.make()})).load()
+    with pytest.raises(PySparkException, match="columns of a topic are fixed"):
+        frame.count() if kind == "read" else Query(frame, tmp_path).run_to_the_end()
+
+
 @pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
 def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path, monkeypatch):
     """ARC-03, ARC-05: in micro-batches, beside a batch of the same topic.

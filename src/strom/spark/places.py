@@ -20,6 +20,8 @@ from strom.spark.failure import OptionError
 
 LATEST = -1
 EARLIEST = -2
+#: What the protocol can say.
+NUMBER_MAX = 2**63 - 1
 IDS = "#ids"
 QUERY = "#query"
 BEGAN = "#began"
@@ -94,11 +96,13 @@ def parse_offsets(option: str, text: str) -> dict[Place, int]:
             raise OptionError(f"Option '{option}': '{topic}' needs {{\"0\": …, \"1\": …}}.")
         for number, offset in partitions.items():
             place = topic, _natural(option, number)
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+            if type(offset) is not int or not EARLIEST <= offset <= NUMBER_MAX:
                 raise OptionError(
                     f"Option '{option}': {offset!r} is no offset of {topic}-{number}."
                 )
             offsets[place] = offset
+    if not offsets:
+        raise OptionError(f"Option '{option}' names no partition.")
     return offsets
 
 
