@@ -95,11 +95,20 @@ def test_a_forgotten_checkpoint_is_gone_also_after_half_a_removal(directory):
     assert list(checkpoint.parent.iterdir()) == []
 
 
-def test_a_file_that_is_broken_is_named(directory):
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"sinks": [{"of": "another version"}]}'])
+def test_a_file_that_is_broken_is_named(directory, text):
     directory.path.mkdir(parents=True)
-    (directory.path / "status.json").write_text("{")
-    with pytest.raises(PipelineError, match=r"status\.json cannot be read"):
+    (directory.path / "status.json").write_text(text)
+    with pytest.raises(PipelineError, match=r"status\.json cannot be read.*remove it"):
         directory.status()
+    (directory.path / "shapes.json").write_text(text.replace("{}", '{"a": {}}'))
+    with pytest.raises(PipelineError, match=r"shapes\.json cannot be read.*remove it"):
+        directory.shapes()
+
+
+def test_a_request_that_cannot_be_left_is_told(directory):
+    with pytest.raises(PipelineError, match="cannot be written"):
+        directory.ask_to_stop()
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):
