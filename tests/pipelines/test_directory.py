@@ -86,6 +86,17 @@ def test_shapes_come_back(directory):
     assert directory.shapes() == shapes
 
 
+def test_a_micro_batch_is_finished_when_spark_has_noted_it(directory):
+    checkpoint = directory.checkpoint("out")
+    assert not directory.is_unfinished("out")
+    for name in ("offsets/9", "offsets/10", "offsets/.10.crc", "commits/9"):
+        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / name).touch()
+    assert directory.is_unfinished("out")
+    (checkpoint / "commits/10").touch()
+    assert not directory.is_unfinished("out")
+
+
 def test_a_forgotten_checkpoint_is_gone_also_after_half_a_removal(directory):
     checkpoint = directory.checkpoint("out")
     for left in (checkpoint, checkpoint.with_name(".out.gone")):

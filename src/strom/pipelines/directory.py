@@ -103,6 +103,18 @@ class Directory:
         """Return where Spark keeps what belongs to a sink."""
         return self.path / "checkpoints" / sink
 
+    def is_unfinished(self, sink: str) -> bool:
+        """Whether Spark will run a sink's last micro-batch again."""
+        begun, done = (
+            [
+                int(each.name)
+                for each in self.checkpoint(sink).glob(f"{log}/*")
+                if each.name.isdigit()
+            ]
+            for log in ("offsets", "commits")
+        )
+        return max(begun, default=-1) > max(done, default=-1)
+
     def shapes(self) -> dict[str, Shape]:
         """Return what the checkpoints are of."""
         return _read(self.path / "shapes.json", _read_shapes) or {}
