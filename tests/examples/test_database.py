@@ -13,6 +13,7 @@ from examples.final_project.database import explain, sink
 from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
 from examples.final_project.database.server import PARTS, LocalServer, reachable_by_all
+from examples.final_project.processing.writing import offsets
 
 pytestmark = pytest.mark.slow
 
@@ -157,6 +158,17 @@ def test_ack_09_rows_and_progress_are_there_together_or_not_at_all(connection):
     assert sink.progress(connection, "s") == {}
 
 
+@pytest.mark.parametrize("begins", [0, 7])
+def test_ack_09_a_new_checkpoint_that_begins_elsewhere_is_refused(connection, tmp_path, begins):
+    write(connection, 0, 2, [row()])
+    (tmp_path / "offsets").mkdir()
+    ends = f'{{"telemetry":{{"0":9}},"#began":{{"telemetry":{{"0":{begins}}}}}}}'
+    (tmp_path / "offsets" / "0").write_text(f"v1\n{{}}\n{ends}")
+    with pytest.raises(sink.OutOfStepError):
+        sink.write_once(connection, "s", offsets(tmp_path, 0), {TELEMETRY: [row("F-2")]})
+    assert count(connection) == 1
+
+
 def test_a_partition_that_appears_later_is_taken_in(connection):
     write(connection, 0, 2, [row()])
     offsets = ({P0: 2, P1: 7}, {P0: 3, P1: 9})
@@ -235,6 +247,18 @@ def test_what_comes_after_its_day_has_left_is_added(connection, two_days, url, t
     assert archive_day(url, JANUARY_1, tmp_path, drop=True) == 2
     assert partitions(connection) == [DEFAULT]
     assert hottest(tmp_path) == [("F-4", 7.0), ("F-1", 6.0), ("F-2", 4.0)]
+
+
+def test_a_day_whose_first_rows_are_in_the_default_partition_goes_on_there(
+    connection, two_days, url, tmp_path
+):
+    """What is written while its day leaves has no partition any more, and the next may not fail."""
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_2])
+    sink.upsert(connection, TELEMETRY, [row("F-5", at=datetime(2030, 1, 2, 1, tzinfo=UTC))])
+    assert partitions(connection) == [FIRST, DEFAULT]
+    assert archive_day(url, JANUARY_2, tmp_path, drop=True) == 2
+    connection.execute("SELECT flights.ensure_telemetry_day(%s)", [JANUARY_2])
+    assert partitions(connection) == [FIRST, "flights.telemetry_20300102", DEFAULT]
 
 
 def test_a_day_that_is_not_in_the_archive_does_not_leave(connection, two_days, url, tmp_path):

@@ -23,6 +23,12 @@ def test_the_slower_of_two_paces_counts():
     assert robots.pace_ms == 3000
 
 
+def test_a_pace_of_parts_of_a_second_is_heeded():
+    robots = polite.robots(200, "User-agent: *\nCrawl-delay: 2.5\nDisallow: /1.5", NOW_MS)
+    assert robots.pace_ms == 3000
+    assert not robots.allows("http://site/1.5")
+
+
 @pytest.mark.parametrize(
     ("status", "allowed"), [(404, True), (403, True), (500, False), (None, False)]
 )

@@ -121,6 +121,16 @@ def test_a_page_that_is_gone_is_a_dead_letter():
     assert letter.headers["reason"] == "status: 404"
 
 
+@pytest.mark.parametrize("body", [b"<html>", PAGE.encode()[:-20], b"\xff"])
+def test_a_page_that_cannot_be_read_is_not_known_the_next_time(body):
+    """Half a page may have the tag of the whole one, which would be answered "unchanged"."""
+    found = outcome(BOARD, Answer(200, {"etag": '"a"'}, body))
+    assert [letter.topic for letter in found.facts] == [reading.DEAD_LETTERS]
+    assert found.validators == polite.Validators()
+    whole = outcome(BOARD, Answer(200, {"etag": '"a"'}, PAGE.encode()))
+    assert whole.validators.etag == '"a"'
+
+
 def test_metrics_become_one_fact_per_series():
     text = (
         "# TYPE kafka_requests counter\n"

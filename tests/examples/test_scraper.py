@@ -1,14 +1,20 @@
 """The scraper at work: a real site, a real broker, and what goes wrong between them (PRJ-02)."""
 
+import dataclasses
 from collections import Counter
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 
 from examples.final_project.scraper import jobs, ledger, reading, topics
 from examples.final_project.scraper.fetching import BODY_BYTES_MAX, Fetcher
 from examples.final_project.scraper.ledger import Ledger, ReplacedError
+from examples.final_project.scraper.once import NotScrapedError, follow
 from examples.final_project.scraper.scraper import HELD_BACK, Scraper
 from examples.final_project.site import flights
 from examples.final_project.site.app import Fault, Site
@@ -180,6 +186,53 @@ def test_what_robots_forbid_is_not_fetched(stage):
     assert scraper.attempt(job) is None
     assert scraper.counts == {"forbidden": 1}
     assert stage.site.requests == 0
+
+
+@pytest.fixture
+def mover(stage):
+    """A site that has nothing but pages that are elsewhere now, by path."""
+    places = {}
+
+    async def _moved(request):
+        return RedirectResponse(places[request.url.path], status_code=302)
+
+    app = Starlette(routes=[Route("/robots.txt", _no_robots), Route("/{path:path}", _moved)])
+    with served(SimpleNamespace(app=app)) as address:
+        yield address, places
+
+
+async def _no_robots(_request):
+    return Response(status_code=404)
+
+
+def test_a_page_that_has_moved_is_asked_for_where_it_is(stage, mover):
+    address, places = mover
+    places |= {"/a": "/b", "/b": f"{stage.address}/rockets"}
+    stage.jobs["rockets"] = dataclasses.replace(stage.jobs["rockets"], url=f"{address}/a")
+    scraper = stage.scraper()
+    follow(scraper, stage.jobs["rockets"], stage.clock.advance)
+    assert len(stage.records("rockets")) == len(flights.ROCKETS)
+    stage.clock.advance(1_000)
+    follow(scraper, stage.jobs["rockets"], stage.clock.advance)
+    assert scraper.counts["unchanged"] == 1
+
+
+def test_robots_are_asked_also_where_a_page_has_moved_to(stage, mover):
+    address, places = mover
+    places["/a"] = f"{stage.address}/private/x"
+    job = dataclasses.replace(stage.jobs["rockets"], url=f"{address}/a")
+    scraper = stage.scraper()
+    with pytest.raises(NotScrapedError, match="forbidden"):
+        follow(scraper, job, stage.clock.advance)
+
+
+def test_a_page_that_moves_in_a_circle_is_given_up(stage, mover):
+    address, places = mover
+    places |= {"/a": "/b", "/b": "/a"}
+    job = dataclasses.replace(stage.jobs["rockets"], url=f"{address}/a")
+    scraper = stage.scraper()
+    with pytest.raises(NotScrapedError, match="gave up"):
+        follow(scraper, job, stage.clock.advance)
 
 
 def test_a_host_is_not_asked_faster_than_it_likes(stage):

@@ -86,6 +86,17 @@ def test_shapes_come_back(directory):
     assert directory.shapes() == shapes
 
 
+def test_a_micro_batch_is_finished_when_spark_has_noted_it(directory):
+    checkpoint = directory.checkpoint("out")
+    assert not directory.is_unfinished("out")
+    for name in ("offsets/9", "offsets/10", "offsets/.10.crc", "commits/9"):
+        (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / name).touch()
+    assert directory.is_unfinished("out")
+    (checkpoint / "commits/10").touch()
+    assert not directory.is_unfinished("out")
+
+
 def test_a_forgotten_checkpoint_is_gone_also_after_half_a_removal(directory):
     checkpoint = directory.checkpoint("out")
     for left in (checkpoint, checkpoint.with_name(".out.gone")):
@@ -95,11 +106,20 @@ def test_a_forgotten_checkpoint_is_gone_also_after_half_a_removal(directory):
     assert list(checkpoint.parent.iterdir()) == []
 
 
-def test_a_file_that_is_broken_is_named(directory):
+@pytest.mark.parametrize("text", ["{", "{}", "[]", '{"sinks": [{"of": "another version"}]}'])
+def test_a_file_that_is_broken_is_named(directory, text):
     directory.path.mkdir(parents=True)
-    (directory.path / "status.json").write_text("{")
-    with pytest.raises(PipelineError, match=r"status\.json cannot be read"):
+    (directory.path / "status.json").write_text(text)
+    with pytest.raises(PipelineError, match=r"status\.json cannot be read.*remove it"):
         directory.status()
+    (directory.path / "shapes.json").write_text(text.replace("{}", '{"a": {}}'))
+    with pytest.raises(PipelineError, match=r"shapes\.json cannot be read.*remove it"):
+        directory.shapes()
+
+
+def test_a_request_that_cannot_be_left_is_told(directory):
+    with pytest.raises(PipelineError, match="cannot be written"):
+        directory.ask_to_stop()
 
 
 def test_a_full_disk_is_told_with_what_to_do(tmp_path, monkeypatch):

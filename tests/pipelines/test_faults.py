@@ -159,3 +159,18 @@ def test_state_that_does_not_fit_is_refused_and_stays_as_it_was(spark, strom_top
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", "2")
     assert found == {"a": 11, "b": 2}
+
+
+def test_what_cuts_an_unfinished_micro_batch_otherwise_is_refused(strom_topics, run, tmp_path):
+    """A row is known to be written by its task: cut otherwise, the rows would be there twice."""
+    source, target = strom_topics.make(), strom_topics.make()
+    send(strom_topics, source, range(20))
+    run(copies(source, target))
+    commits = Directory(tmp_path / "home", "copies").checkpoint("copied") / "commits"
+    for last in commits.glob("*0*"):
+        last.unlink()
+    with pytest.raises(ChangedError, match=r"'copied'.*not finished.*minPartitions=4.*as it was"):
+        run(copies(source, target, minPartitions=4))
+    run(copies(source, target))
+    run(copies(source, target, minPartitions=4))
+    assert copied(strom_topics, target) == list(range(20))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -147,9 +148,50 @@ def test_a_wrong_option_of_a_sink_too():
     assert "kafka.batch.size" in problem
 
 
+def test_options_may_be_numbers_truths_and_paths():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", maxOffsetsPerTrigger=100, failOnDataLoss=False)
+    pipeline.table("riders", assign='{"riders": [0]}', minPartitions=2)
+    pipeline.to_topic("out", of="rides", **{"kafka.batch.size": 5})
+    pipeline.to_files("archive", of="rides", path=Path("/data"), maxRecordsPerFile=7)
+    assert problems(pipeline) == ()
+    options = [dict(node.options) for node in pipeline.nodes]
+    assert options[0]["maxOffsetsPerTrigger"] == "100"
+    assert options[0]["failOnDataLoss"] == "false"
+    assert "subscribe" not in options[1]
+    assert options[3] == {"format": "parquet", "path": "/data", "maxRecordsPerFile": "7"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"bootstrap": "localhost"}, "'localhost' is not HOST:PORT"),
+        ({"bootstrap": ","}, "bootstrap"),
+        ({"every": "1 secnd"}, "every = '1 secnd' is no time such as"),
+        ({"every": 5}, "every = 5 is no time such as"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(settings, told):
+    pipeline = Pipeline("rides", **settings)
+    pipeline.topic("rides")
+    pipeline.to_topic("out", of="rides")
+    assert told in problems(pipeline)[0]
+
+
+@pytest.mark.parametrize(
+    "every", ["0 seconds", "5 minutes 30 seconds", " 1 Second", "9 milliseconds", "interval 1 day"]
+)
+def test_times_are_as_in_spark(every):
+    pipeline = Pipeline("rides", every=every)
+    pipeline.topic("rides")
+    pipeline.to_topic("out", of="rides")
+    assert problems(pipeline) == ()
+
+
 @pytest.mark.parametrize(
     ("declare", "told"),
     [
+        (lambda p: p.to_topic("b", of="rides", mode=None), "mode = 'None' is unknown"),
         (lambda p: p.topic("a", json="x int", bad="skipp"), "did you mean 'skip'?"),
         (lambda p: p.topic("a", bad="skip"), "are for sources with json, avro or protobuf"),
         (lambda p: p.to_topic("b", of="rides", mode="apend"), "did you mean 'append'?"),

@@ -1,5 +1,8 @@
 """A pipeline from its file, and what is wrong with a file."""
 
+import json
+import sys
+
 import pytest
 
 from strom.pipelines.failure import PipelineError
@@ -30,6 +33,21 @@ def test_a_file_may_import_its_neighbours(written):
     assert load(path).name == "over-10"
 
 
+def test_a_file_may_have_classes_of_any_kind(written):
+    """Python looks for a class's module while it makes a dataclass whose types are texts."""
+    head = "from __future__ import annotations\nfrom dataclasses import dataclass\n" + HEAD
+    path = written(head + "@dataclass\nclass A:\n    n: int\np = Pipeline('a')", "odd_name.py")
+    assert load(path).name == "a"
+    # Else Spark's workers, which have no such file, would be told to import it.
+    assert "odd_name" not in sys.modules
+
+
+def test_a_file_does_not_take_the_place_of_a_module(written):
+    path = written(HEAD + "import json\np = Pipeline(json.loads('\"a\"'))", "json.py")
+    assert load(path).name == "a"
+    assert sys.modules["json"] is json
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -38,6 +56,7 @@ def test_a_file_may_import_its_neighbours(written):
         (HEAD + "\na = Pipeline(", "line 3: "),
         (HEAD + "\na = Pipelin('a')", "line 3: NameError"),
         (HEAD + "a = Pipeline('a')\na.sql('b', '}')", "step 'b'"),
+        ("import sys\nsys.exit(3)", "line 2: SystemExit: 3"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told_with_its_line(written, text, told):

@@ -2,7 +2,7 @@
 
 from strom.pipelines import Pipeline
 from strom.pipelines.graph import Graph
-from strom.pipelines.shape import Shape, changes, operators, refusal, shape_of
+from strom.pipelines.shape import Shape, changes, operators, recut, refusal, shape_of
 
 PLAN = """\
 ~Project [window#10-T5000ms.start AS start#20, count#15L]
@@ -88,3 +88,31 @@ def test_the_shape_of_a_sink_knows_streams_and_not_tables():
     assert shape.streams == {"rides": "subscribe=ride-events"}
     assert shape.target == "topic out"
     assert Shape.read(shape.write()) == shape
+
+
+def test_what_says_which_task_gets_a_row_is_known_of_topics():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", minpartitions=4)
+    pipeline.to_topic("out", of="rides", transactionalIdPrefix="mine")
+    pipeline.to_files("archive", of="rides", path="/data")
+    graph = Graph.of(pipeline)
+    plan = "~Project [a#1]\n+- ~Repartition 7, true\n   +- ~StreamingRelationV2 [a#1]"
+    shapes = [
+        shape_of(sink, graph.sources_of(sink.name), plan, shuffles="2") for sink in graph.sinks
+    ]
+    assert shapes[0].tasks == (
+        "spark.sql.shuffle.partitions=2",
+        "transactionalIdPrefix=mine",
+        "minPartitions=4 of 'rides'",
+        "Repartition 7, true",
+    )
+    assert shapes[1].tasks == ()
+    assert Shape.read(shapes[0].write()) == shapes[0]
+
+
+def test_other_tasks_are_told_and_unknown_ones_are_not_compared():
+    old = Shape({}, "topic out", [], tasks=("a=1", "b=1"))
+    assert recut(old, old) is None
+    assert recut(old._replace(tasks=()), old) is None
+    assert recut(old, old._replace(tasks=("a=1", "b=2"))) == "b=1 has gone, b=2 has come"
+    assert recut(old, old._replace(tasks=("a=1",))) == "b=1 has gone"

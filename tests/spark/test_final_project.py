@@ -32,7 +32,48 @@ SEED = 7
 PATIENCE_SECONDS = 60
 STEP_MS = 10_000
 DATABASES = itertools.count()
-BAD = {b"no json": "no flight", b'{"flight":"F-1"}': "no measured_at"}
+GOOD = {
+    "flight": "F-1",
+    "time": "2030-01-01T12:00:00+00:00",
+    "altitude_m": 1.0,
+    "speed_ms": 2.0,
+    "fuel_percent": 3.0,
+    "engine_celsius": 2_400.0,
+}
+STANDING = {
+    "flight": "F-1",
+    "rocket": "R",
+    "pad": "P",
+    "commander": "C",
+    "launch": "2030-01-01T12:00:00+00:00",
+    "status": "planned",
+    "since": "2030-01-01T12:00:00+00:00",
+}
+METRIC = {"broker": "b", "metric": "m", "labels": "{}", "value": 1.0}
+ROCKET = {"rocket": "Flop", "maker": "M", "stages": 2, "payload_kg": 1}
+
+
+def said(value, **changed):
+    return json.dumps({**value, **changed}).encode()
+
+
+#: What anybody may write to the topics, and why it is rejected: much of it no database would take.
+BAD = [
+    ("telemetry", b"no json", "no flight"),
+    ("telemetry", b'{"flight":"F-1"}', "no measured_at"),
+    ("telemetry", b"no utf-8 \xff\xfe", "no flight"),
+    ("telemetry", b"no text \0", "no flight"),
+    ("telemetry", said(GOOD, flight="F-" + "1" * 9_000), "flight cannot be"),
+    ("telemetry", said(GOOD, time="+12345-01-01T12:00:00Z"), "measured_at cannot be"),
+    ("telemetry", said(GOOD, time="-0044-03-15T12:00:00Z"), "measured_at cannot be"),
+    ("telemetry", said(GOOD, engine_celsius=1e300), "engine_celsius cannot be"),
+    ("flights", said(STANDING, pad="\0"), "pad cannot be"),
+    ("flights", said(STANDING, status="".join(map(chr, range(100, 9_000)))), "status cannot be"),
+    ("flights", said(STANDING, launch="+12345-01-01T12:00:00Z"), "launch cannot be"),
+    ("broker-metrics", said(METRIC, labels="\0"), "labels cannot be"),
+]
+#: Master data that no database would take is left out.
+BAD_ROCKETS = [said(ROCKET, stages=0), said(ROCKET, payload_kg=-1), said(ROCKET, maker="\0")]
 #: What each query reads.
 TOPICS = {
     "flights": "flights",
@@ -71,8 +112,10 @@ class Told:
         self._broker = jobs.of_broker("broker-1", "http://broker/metrics")
         self._began_ms = self.now_ms = int(time.time() * 1000) - 600_000
         producer = Producer({"bootstrap.servers": bootstrap})
-        for value in BAD:
-            producer.produce("telemetry", value)
+        for topic, value, _ in BAD:
+            producer.produce(topic, value)
+        for number, value in enumerate(BAD_ROCKETS):
+            producer.produce("rockets", value, b"%d" % number)
         assert producer.flush(PATIENCE_SECONDS) == 0
         self.more()
 
@@ -248,10 +291,15 @@ def assert_enriched(ask):
 
 def assert_rejected(ask):
     """Assert that what could not be used is kept with its reason."""
-    rejected = ask("SELECT text, reason FROM flights.rejected")
+    rejected = ask("SELECT topic, text, reason FROM flights.rejected")
+    expected = {
+        (topic, value.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")): reason
+        for topic, value, reason in BAD
+    }
+    assert {(topic, text) for topic, text, _ in rejected} == expected.keys()
     assert len(rejected) == len(BAD)
-    for text, reason in rejected:
-        assert reason.startswith(BAD[text.encode()])
+    for topic, text, reason in rejected:
+        assert reason.startswith(expected[topic, text])
 
 
 class Dies(Pipeline):
@@ -285,14 +333,6 @@ def record(offset, value, key="k"):
 
 
 SCHEMA = "topic string, partition int, offset long, key string, value binary"
-GOOD = {
-    "flight": "F-1",
-    "time": "2030-01-01T12:00:00+00:00",
-    "altitude_m": 1.0,
-    "speed_ms": 2.0,
-    "fuel_percent": 3.0,
-    "engine_celsius": 2_400.0,
-}
 
 
 def test_prj_03_what_cannot_be_used_gets_its_reason(spark):

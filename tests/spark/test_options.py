@@ -117,6 +117,12 @@ def test_what_is_for_writes_has_no_effect_and_says_so():
         (False, {"startingOffsets": '{"a":{"x":1}}'}, "no number of a partition"),
         (False, {"startingOffsetsByTimestamp": '{"a":{"0":-1}}'}, "milliseconds since 1970"),
         (False, {"startingTimestamp": "yesterday"}, "milliseconds since 1970"),
+        (False, {"startingTimestamp": "-1"}, "milliseconds since 1970"),
+        (False, {"endingTimestamp": str(2**63)}, "milliseconds since 1970"),
+        (True, {"startingOffsets": "{}"}, "'startingOffsets' names no partition"),
+        (False, {"endingOffsets": '{"a":{}}'}, "'endingOffsets' names no partition"),
+        (False, {"startingOffsetsByTimestamp": "{}"}, "ByTimestamp' names no partition"),
+        (False, {"endingOffsets": f'{{"a":{{"0":{2**63}}}}}'}, "is no offset"),
         (False, {"startingOffsetsByTimestampStrategy": "guess"}, "is error or latest"),
         (True, {"endingOffsets": "latest"}, "a stream has no end"),
         (True, {"endingTimestamp": "5"}, "a stream has no end"),
@@ -133,6 +139,8 @@ def test_what_is_for_writes_has_no_effect_and_says_so():
         (False, {"kafka.security.protocol": "SSL"}, "PLAINTEXT"),
         (False, {"kafka.bootstrap.servers": "nohost"}, "'nohost' is not HOST:PORT"),
         (False, {"kafka.bootstrap.servers": ""}, "is missing"),
+        (False, {"kafka.bootstrap.servers": " , "}, "is missing"),
+        (False, {"kafka.bootstrap.servers": "host:65536"}, "'host:65536' is not HOST:PORT"),
     ],
 )
 def test_what_is_wrong_is_said(streaming, options, words):

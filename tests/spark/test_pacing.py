@@ -39,6 +39,10 @@ def test_a_partition_that_went_back_keeps_its_end():
     assert limited(places([50, 0]), places([20, 100]), 10) == places([20, 10])
 
 
+def test_a_partition_that_is_gone_before_its_beginning_is_known_ends_nothing():
+    assert limited(places([0]), places([100, 7]), 10) == places([10, 7])
+
+
 def test_a_micro_batch_waits_for_enough_but_not_for_ever():
     delay = Delay(min_offsets=10, max_delay_ms=1000)
     start = places([0])

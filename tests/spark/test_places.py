@@ -11,9 +11,9 @@ NAMES = st.text("abc.-_", min_size=1, max_size=5)
 PLACES = st.dictionaries(st.tuples(NAMES, st.integers(0, 99)), st.integers(0, 2**63 - 1))
 
 
-@given(PLACES, st.dictionaries(NAMES, st.uuids()), st.text("0af", max_size=4))
-def test_what_is_written_is_read(offsets, ids, query):
-    progress = Progress(offsets, ids, query)
+@given(PLACES, st.dictionaries(NAMES, st.uuids()), st.text("0af", max_size=4), st.none() | PLACES)
+def test_what_is_written_is_read(offsets, ids, query, began):
+    progress = Progress(offsets, ids, query, began)
     assert Progress.read(progress.write()) == progress
 
 

@@ -168,6 +168,15 @@ def test_times_find_their_offsets(topics):
     assert read_all(options_for(topics, topic, **latest)) == []
 
 
+def test_every_partition_has_to_be_named(topics):
+    topic = topics.make(2)
+    partly = f'{{"{topic}":{{"0":1}}}}'
+    with pytest.raises(OptionError, match=r"'endingOffsets' must name every .*-2 its beginning"):
+        read_all(options_for(topics, topic, endingOffsets=partly))
+    with pytest.raises(OptionError, match=r"'startingOffsetsByTimestamp' must name .*-1\.$"):
+        read_all(options_for(topics, topic, startingOffsetsByTimestamp=partly))
+
+
 @pytest.mark.parametrize("fails", [True, False])
 def test_what_was_deleted_before_the_range_is_told(topics, fails):
     topic = topics.make()

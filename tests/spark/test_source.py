@@ -148,6 +148,14 @@ def test_what_is_wrong_is_said_before_anything_is_read(spark, topics, options, w
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["read", "readStream"])
+def test_the_columns_of_a_topic_are_not_chosen(spark, topics, tmp_path, kind):
+    reading = getattr(spark, kind).format("strom").schema("key binary, value binary")
+    frame = reading.options(**named(topics, {"subscribe": topics.make()})).load()
+    with pytest.raises(PySparkException, match="columns of a topic are fixed"):
+        frame.count() if kind == "read" else Query(frame, tmp_path).run_to_the_end()
+
+
 @pytest.mark.parametrize("at", ["strom_topics", "kafka_topics"])
 def test_str_01_a_stream_goes_on_where_it_was(spark, request, at, tmp_path, monkeypatch):
     """ARC-03, ARC-05: in micro-batches, beside a batch of the same topic.
@@ -216,6 +224,22 @@ def test_new_partitions_and_topics_are_found_while_a_query_runs(spark, topics, t
         assert len(reading.offsets()) == 12
     finally:
         query.stop()
+
+
+def test_a_first_micro_batch_that_failed_begins_where_it_did(spark, topics, tmp_path):
+    """By default a query begins at the end of its topics, which moves on while it is down."""
+    topic = fill(topics, 1, 20)
+    failing = stream(spark, topics, subscribe=topic).writeStream.foreachBatch(_fail)
+    query = failing.option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(PySparkException):
+        query.awaitTermination(AWAIT_SECONDS)
+    topics.fill(topic, [b"new"] * 7)
+    again = Query(stream(spark, topics, subscribe=topic), tmp_path)
+    assert again.run_to_the_end() == [(topic, 0, n) for n in range(20, 27)]
+
+
+def _fail(_frame, _number):
+    raise RuntimeError("killed")
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -1,6 +1,7 @@
 """The processing itself: functions from DataFrames to DataFrames, the same for batches and streams.
 
-A record that cannot be used is not dropped: it gets a `reason`, and goes another way.
+A record that cannot be used is not dropped: it gets a `reason`, and goes another way. Among those
+is what the database would refuse, for it would refuse it for ever, and the query with it.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +16,8 @@ MEASUREMENT = (
     "fuel_percent double, engine_celsius double"
 )
 ROCKET = "rocket string, maker string, stages int, payload_kg int"
+#: What else the database wants of a rocket.
+ROCKET_FITS = "stages > 0 AND payload_kg >= 0"
 ASTRONAUT = "astronaut string, nation string, born int"
 METRIC = "broker string, metric string, labels string, value double"
 
@@ -34,7 +37,15 @@ SERIES = ("broker", "metric", "labels")
 
 #: Engines run at 2,400 °C, give or take 40: this is ten times that.
 HOT_CELSIUS = 2_800.0
+#: Beyond any flame, and far within what the database's column can hold.
+CELSIUS_MAX = 100_000.0
 ALTITUDE_M_MIN = -1_000.0
+#: Four such texts fit into an entry of an index.
+TEXT_BYTES_MAX = 600
+#: What PostgreSQL's texts cannot have in them.
+ZERO = "\0"
+#: Times that Python and PostgreSQL can both hold.
+TIMES = ("1900-01-01T00:00:00Z", "9000-01-01T00:00:00Z")
 #: Long enough to average over five measurements, short enough to see an ascent in six steps.
 WINDOW = "10 seconds"
 #: A page shows the last 20 s, and one that fails is read again up to 8 s later: four times that.
@@ -58,7 +69,7 @@ def measurements(records: DataFrame) -> DataFrame:
         "fuel_percent": f.col("fuel_percent").between(0, 100),
         "altitude_m": f.col("altitude_m") >= ALTITUDE_M_MIN,
         "speed_ms": ~f.isnan("speed_ms"),
-        "engine_celsius": f.col("engine_celsius") > 0,
+        "engine_celsius": (f.col("engine_celsius") > 0) & (f.col("engine_celsius") < CELSIUS_MAX),
     }
     return _judged(read, MEASUREMENT_COLUMNS, limits)
 
@@ -92,11 +103,14 @@ def newest(records: DataFrame, *named: str) -> DataFrame:
     return found.where("value is not null") if "value" in records.columns else found
 
 
-def master_data(records: DataFrame, schema: str) -> DataFrame:
-    """Return a compacted topic as a table."""
+def master_data(records: DataFrame, schema: str, fits: str = "true") -> DataFrame:
+    """Return a compacted topic as a table, of what can be used."""
     read = _read(newest(records), schema)
     columns = [field.split()[0] for field in schema.split(", ")]
-    return read.select(*columns).dropna()
+    table = read.select(*columns).dropna().where(fits)
+    for name, kind in table.dtypes:
+        table = table.where(_can_be(name, kind))
+    return table
 
 
 def enriched(standing: DataFrame, rockets: DataFrame, astronauts: DataFrame) -> DataFrame:
@@ -144,12 +158,25 @@ def _is_flight() -> Column:
 
 
 def _read(records: DataFrame, schema: str) -> DataFrame:
-    text = records.withColumn("text", f.col("value").cast("string")).drop("value")
+    valid = f.make_valid_utf8(f.col("value").cast("string"))
+    shown = f.replace(valid, f.lit(ZERO), f.lit("\N{REPLACEMENT CHARACTER}"))
+    text = records.withColumn("text", shown).drop("value")
     return text.withColumn("said", f.from_json("text", schema)).select("*", "said.*")
 
 
 def _judged(read: DataFrame, columns: list[str], limits: dict[str, Column]) -> DataFrame:
     """Give each row the first reason why it cannot be used, or none."""
     reasons = [f.when(f.col(name).isNull(), f"no {name}, or not of its type") for name in columns]
-    reasons += [f.when(~fits, f"{name} cannot be") for name, fits in limits.items()]
+    kinds = dict(read.dtypes)
+    checks = [(name, _can_be(name, kinds[name])) for name in columns] + list(limits.items())
+    reasons += [f.when(~fits, f"{name} cannot be") for name, fits in checks]
     return read.select(*PLACE, *columns, "text", f.coalesce(*reasons).alias("reason"))
+
+
+def _can_be(name: str, kind: str) -> Column:
+    """Whether the database can hold it, whatever it means."""
+    if kind == "string":
+        return (f.octet_length(name) <= TEXT_BYTES_MAX) & ~f.contains(f.col(name), f.lit(ZERO))
+    if kind == "timestamp":
+        return f.col(name).between(*(f.lit(each).cast("timestamp") for each in TIMES))
+    return f.lit(True)

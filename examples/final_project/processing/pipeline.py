@@ -79,10 +79,10 @@ class Pipeline:
             .load()
         )
 
-    def _table(self, topic: str, schema: str) -> DataFrame:
+    def _table(self, topic: str, schema: str, fits: str = "true") -> DataFrame:
         # Loaded anew for each batch: Spark plans what a DataFrame of topics reads only once.
         read = self.spark.read.format("strom").options(**self._options(topic)).load()
-        return columns.master_data(read, schema)
+        return columns.master_data(read, schema, fits)
 
     def _options(self, topic: str) -> dict[str, str]:
         return {
@@ -94,7 +94,7 @@ class Pipeline:
 
     def _write_flights(self, records: DataFrame, batch: int) -> None:
         judged = columns.flights(records).persist()
-        rockets = self._table("rockets", columns.ROCKET).persist()
+        rockets = self._table("rockets", columns.ROCKET, columns.ROCKET_FITS).persist()
         astronauts = self._table("astronauts", columns.ASTRONAUT).persist()
         standing = columns.usable(judged, ["offset", *columns.FLIGHT_COLUMNS])
         latest = columns.newest(standing, "flight").drop("offset")

@@ -28,15 +28,17 @@ log = logging.getLogger(__name__)
 
 def offsets(checkpoint: Path, batch: int) -> tuple[Offsets, Offsets]:
     """Return where a micro-batch of a query with one source begins and ends."""
-    return _ends(checkpoint, batch - 1), _ends(checkpoint, batch)
+    end = _end(checkpoint, batch)
+    # The first one says itself where it begins: a checkpoint that is new begins anywhere.
+    if end.began is not None:
+        return end.began, end.offsets
+    return _end(checkpoint, batch - 1).offsets if batch else {}, end.offsets
 
 
-def _ends(checkpoint: Path, batch: int) -> Offsets:
-    if batch < 0:
-        return {}
+def _end(checkpoint: Path, batch: int) -> Progress:
     # A version, Spark's own notes, then a line per source.
     _version, _notes, source = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    return Progress.read(json.loads(source)).offsets
+    return Progress.read(json.loads(source))
 
 
 def patiently(url: str, write: Callable[[Connection], None]) -> None:

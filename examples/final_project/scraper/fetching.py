@@ -21,14 +21,20 @@ class Fetcher:
         self._client = httpx.Client(
             headers={"User-Agent": AGENT},
             timeout=SILENCE_S_MAX,
-            follow_redirects=True,
             trust_env=False,
         )
 
-    def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer | Failure:
-        """Return the answer, cut where it is too long, or why there is none."""
+    def get(
+        self, url: str, headers: Mapping[str, str] | None = None, *, follow: bool = False
+    ) -> Answer | Failure:
+        """Return the answer, cut where it is too long, or why there is none.
+
+        Where a page has moved to is not asked of itself: robots.txt may not allow it.
+        """
         try:
-            with self._client.stream("GET", url, headers=headers) as response:
+            with self._client.stream(
+                "GET", url, headers=headers, follow_redirects=follow
+            ) as response:
                 return self._received(response)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Failure(f"{type(error).__name__}: {error}")

@@ -6,9 +6,11 @@ conditional requests), and back-off with full jitter, so that scrapers that fail
 come back together.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from math import ceil
 from random import Random
 from urllib.robotparser import RobotFileParser
 
@@ -22,6 +24,10 @@ PACE_DEFAULT_MS = 200
 #: robots.txt is asked for again after a day (RFC 9309, 2.4), or sooner if it could not be had.
 ROBOTS_KEPT_MS = 86_400_000
 ROBOTS_MISSED_MS = 30_000
+#: So often a page may be elsewhere before it is given up (RFC 9309, 2.3.1.2 has as many).
+REDIRECTS_MAX = 5
+
+_DELAY = re.compile(r"^(\s*crawl-delay\s*:\s*)(\d*\.\d+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,9 @@ def robots(status: int | None, text: str, now_ms: int) -> Robots:
     """Return what the answer to /robots.txt means; None is no answer."""
     rules = RobotFileParser()
     if status == 200:
-        rules.parse(text.splitlines())
+        # Python's parser knows whole seconds only, and passes others over.
+        whole = _DELAY.sub(lambda found: f"{found[1]}{ceil(float(found[2]))}", text)
+        rules.parse(whole.splitlines())
         return Robots(rules, _pace_ms(rules), now_ms + ROBOTS_KEPT_MS)
     if status is not None and 400 <= status < 500:
         rules.parse([])

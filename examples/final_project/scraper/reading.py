@@ -19,6 +19,7 @@ DEAD_LETTERS = "dead-letters"
 LETTER_BYTES_MAX = 65_536
 SCHEMA_VERSION = 1
 VALUE_BYTES_MAX = 65_536
+REDIRECTS = (301, 302, 303, 307, 308)
 #: Brokers take record times up to an hour ahead of theirs, and clocks differ.
 FUTURE_MS_MAX = 1_800_000
 
@@ -54,6 +55,13 @@ class Unchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """The page is elsewhere, as the server says it."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class Again:
     """Try again after a while; `host_waits` if the server asked everybody to."""
 
@@ -69,7 +77,7 @@ class GaveUp:
     reason: str
 
 
-Outcome = Facts | Unchanged | Again | GaveUp
+Outcome = Facts | Unchanged | Moved | Again | GaveUp
 
 
 def outcome(
@@ -80,13 +88,15 @@ def outcome(
         return _again(answer.reason, attempt, polite.back_off_ms(attempt, chance))
     if answer.status == 304:
         return Unchanged()
+    if answer.status in REDIRECTS and (location := answer.headers.get("location")):
+        return Moved(location)
     if answer.status == 429 or answer.status >= 500:
         reason = f"status {answer.status}"
         asked_ms = polite.retry_after_ms(answer.headers.get("retry-after"), now_ms)
         if asked_ms is None:
             return _again(reason, attempt, polite.back_off_ms(attempt, chance))
         return _again(reason, attempt, asked_ms, host_waits=True)
-    return Facts(list(_facts(job, answer, now_ms)), polite.Validators.of(answer.headers))
+    return _page(job, answer, now_ms)
 
 
 def _again(reason: str, attempt: int, wait_ms: int, *, host_waits: bool = False) -> Again | GaveUp:
@@ -95,23 +105,28 @@ def _again(reason: str, attempt: int, wait_ms: int, *, host_waits: bool = False)
     return Again(wait_ms, reason, host_waits)
 
 
-def _facts(job: Job, answer: Answer, now_ms: int) -> Iterator[Fact]:
-    if answer.status != 200:
-        yield _letter(job, f"status: {answer.status}", answer.body, now_ms)
-    elif answer.cut:
-        yield _letter(job, f"size: more than {len(answer.body)} bytes", answer.body, now_ms)
-    else:
-        try:
-            yield from list(_read(job, answer.body, now_ms))
-        except tables.UnreadableError as error:
-            yield _letter(job, str(error), answer.body, now_ms)
-        except Exception as error:  # noqa: BLE001 - whatever a page does to us, we go on
-            yield _letter(job, f"unexpected: {error!r}", answer.body, now_ms)
+def _page(job: Job, answer: Answer, now_ms: int) -> Facts:
+    """Return what a page says.
 
-
-def _read(job: Job, body: bytes, now_ms: int) -> Iterator[Fact]:
+    One that cannot be read is a letter, and is asked for anew: what was half a page may have the
+    validators of the whole one.
+    """
     try:
-        text = body.decode()
+        return Facts(list(_read(job, answer, now_ms)), polite.Validators.of(answer.headers))
+    except tables.UnreadableError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a page does to us, we go on
+        reason = f"unexpected: {error!r}"
+    return Facts([_letter(job, reason, answer.body, now_ms)], polite.Validators())
+
+
+def _read(job: Job, answer: Answer, now_ms: int) -> Iterator[Fact]:
+    if answer.status != 200:
+        raise tables.UnreadableError(f"status: {answer.status}")
+    if answer.cut:
+        raise tables.UnreadableError(f"size: more than {len(answer.body)} bytes")
+    try:
+        text = answer.body.decode()
     except UnicodeDecodeError as error:
         raise tables.UnreadableError(f"encoding: {error}") from error
     match job.reads:

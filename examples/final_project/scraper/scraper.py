@@ -9,7 +9,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
 
 from confluent_kafka import KafkaException
 
@@ -19,13 +20,33 @@ from examples.final_project.scraper.fetching import Fetcher
 from examples.final_project.scraper.jobs import Job
 from examples.final_project.scraper.ledger import Ledger
 from examples.final_project.scraper.polite import Pace, Robots, Validators
-from examples.final_project.scraper.reading import Again, Answer, Facts, Failure, GaveUp, Unchanged
+from examples.final_project.scraper.reading import (
+    Again,
+    Answer,
+    Facts,
+    Failure,
+    GaveUp,
+    Moved,
+    Unchanged,
+)
 
 WRITE_AGAIN_MS = 1_000
 #: The reason for coming again when nothing was asked yet.
 HELD_BACK = "the pace of the host"
 
 log = logging.getLogger(__name__)
+
+
+class Page(NamedTuple):
+    """Where a job's page is, and after how many redirects."""
+
+    url: str
+    redirects: int = 0
+
+    @property
+    def host(self) -> str:
+        """Return whom to ask, by whose pace."""
+        return urlsplit(self.url).netloc
 
 
 class Scraper:
@@ -41,63 +62,79 @@ class Scraper:
         self._pace = Pace()
         self._robots: dict[str, Robots] = {}
         self._validators: dict[str, Validators] = {}
+        #: Where the next attempt of a job goes on, by its page.
+        self._moved: dict[str, Page] = {}
         #: How often each thing happened; for the log, the demo and tests.
         self.counts: Counter[str] = Counter()
 
     def attempt(self, job: Job, number: int = 1) -> Again | None:
         """Try the job; return when to try again, or None if the schedule says."""
-        host = urlsplit(job.url).netloc
+        page = self._moved.get(job.url, Page(job.url))
         now_ms = self._now_ms()
-        if wait_ms := self._pace.wait_ms(host, now_ms):
+        if wait_ms := self._pace.wait_ms(page.host, now_ms):
             self.counts["held back"] += 1
             return Again(wait_ms, HELD_BACK)
-        robots = self._robots_of(job, host, now_ms)
-        if not robots.allows(job.url):
+        self._moved.pop(job.url, None)
+        robots = self._robots_of(page, now_ms)
+        if not robots.allows(page.url):
             self.counts["forbidden"] += 1
-            log.warning("%s: robots.txt of %s does not allow %s", job.name, host, job.url)
+            log.warning("%s: robots.txt of %s does not allow %s", job.name, page.host, page.url)
             return None
-        validators = self._validators.get(job.url, Validators())
-        self._pace.asked(host, now_ms, robots.pace_ms)
-        answer = self._fetcher.get(job.url, validators.headers())
-        return self._follow(job, host, answer, number)
+        validators = self._validators.get(page.url, Validators())
+        self._pace.asked(page.host, now_ms, robots.pace_ms)
+        answer = self._fetcher.get(page.url, validators.headers())
+        return self._follow(job, page, answer, number)
 
-    def _robots_of(self, job: Job, host: str, now_ms: int) -> Robots:
-        known = self._robots.get(host)
+    def _robots_of(self, page: Page, now_ms: int) -> Robots:
+        known = self._robots.get(page.host)
         if known is None or known.until_ms <= now_ms:
-            answer = self._fetcher.get(f"{urlsplit(job.url).scheme}://{host}/robots.txt")
+            scheme = urlsplit(page.url).scheme
+            answer = self._fetcher.get(f"{scheme}://{page.host}/robots.txt", follow=True)
             known = _robots_in(answer, now_ms)
-            self._robots[host] = known
+            self._robots[page.host] = known
         return known
 
-    def _follow(self, job: Job, host: str, answer: Answer | Failure, number: int) -> Again | None:
+    def _follow(self, job: Job, page: Page, answer: Answer | Failure, number: int) -> Again | None:
         now_ms = self._now_ms()
         match reading.outcome(job, answer, number, now_ms, self._chance):
             case Facts(facts, validators):
-                return self._write(job, facts, validators, now_ms)
+                return self._write(job, facts, page, validators)
             case Unchanged():
                 self.counts["unchanged"] += 1
                 return None
+            case Moved(location):
+                return self._go_to(job, page, location)
             case Again() as again:
                 self.counts["again"] += 1
                 log.info("%s: %s, again in %d ms", job.name, again.reason, again.wait_ms)
                 if again.host_waits:
-                    self._pace.hold(host, now_ms + again.wait_ms)
+                    self._pace.hold(page.host, now_ms + again.wait_ms)
                 return again
             case GaveUp(reason):
                 self.counts["gave up"] += 1
                 log.warning("%s: gave up after %d attempts: %s", job.name, number, reason)
                 return None
 
+    def _go_to(self, job: Job, page: Page, location: str) -> Again | None:
+        """Ask where the page is now: another request, by the rules of whoever it goes to."""
+        if page.redirects >= polite.REDIRECTS_MAX:
+            self.counts["gave up"] += 1
+            log.warning("%s: gave up after %d redirects, at %s", job.name, page.redirects, page.url)
+            return None
+        moved = Page(urljoin(page.url, location), page.redirects + 1)
+        self._moved[job.url] = moved
+        return Again(self._pace.wait_ms(moved.host, self._now_ms()), HELD_BACK)
+
     def _write(
-        self, job: Job, facts: list[Fact], validators: Validators, now_ms: int
+        self, job: Job, facts: list[Fact], page: Page, validators: Validators
     ) -> Again | None:
         try:
-            written = self._ledger.write(facts, now_ms)
+            written = self._ledger.write(facts, self._now_ms())
         except KafkaException as error:
             self.counts["not written"] += 1
             log.warning("%s: not written, fetched again soon: %s", job.name, error)
             return Again(WRITE_AGAIN_MS, "not written")
-        self._validators[job.url] = validators
+        self._validators[page.url] = validators
         self.counts["fetched"] += 1
         self.counts["written"] += written
         return None

@@ -330,7 +330,8 @@ def stop(options: StopOptions) -> None:
     if found.state not in AT_WORK:
         raise Failure(f"pipeline '{options.name}' does not run; state: {found.state}")
     directory = Directory(options.home, options.name)
-    directory.ask_to_stop()
+    with told():
+        directory.ask_to_stop()
     deadline = time.perf_counter() + options.timeout
     while directory.is_held():
         if time.perf_counter() > deadline:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from strom.spark.bodies.body import Body
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+#: What may be given for an option; Spark has them as texts.
+Given = str | bool | int | float | Path
 
 #: What becomes of records whose values are not what `json`, `avro` or `protobuf` says.
 FAIL, SKIP, KEEP = BAD_RECORDS = ("fail", "skip", "keep")
@@ -134,7 +136,7 @@ class Pipeline:
         protobuf: "tuple[str | Path | bytes, str] | type[Message] | None" = None,
         bad: str = FAIL,
         dead_letters: str | None = None,
-        **options: str,
+        **options: Given,
     ) -> None:
         """Declare a topic as a stream of rows.
 
@@ -148,10 +150,10 @@ class Pipeline:
         `dead_letters` names a topic into which such records are written, as they are, with the
         reason in headers; all other readers of the source do without them.
         """
-        given = options if SUBSCRIBING & options.keys() else {"subscribe": topic or name, **options}
+        given = {**READING, **_subscribed(topic or name, options)}
         chosen = SKIP if dead_letters is not None and bad == FAIL else bad
         body = body_of(name, json=json, avro=avro, protobuf=protobuf)
-        self.nodes.append(Source(name, TOPIC, {**READING, **given}, body, chosen))
+        self.nodes.append(Source(name, TOPIC, given, body, chosen))
         if dead_letters is not None:
             sink = f"{name}-dead-letters"
             into = {"topic": dead_letters}
@@ -165,13 +167,13 @@ class Pipeline:
         json: str | None = None,
         avro: "str | Path | Mapping[str, Any] | None" = None,
         protobuf: "tuple[str | Path | bytes, str] | type[Message] | None" = None,
-        **options: str,
+        **options: Given,
     ) -> None:
         """Declare a topic as a table: the newest value of each key, as it is at a micro-batch.
 
         A key whose newest value is null is not in it. Each micro-batch reads it anew.
         """
-        given = {**COMMITTED, "subscribe": topic or name, **options}
+        given = {**COMMITTED, **_subscribed(topic or name, options)}
         body = body_of(name, json=json, avro=avro, protobuf=protobuf)
         self.nodes.append(Source(name, TABLE, given, body))
 
@@ -204,7 +206,7 @@ class Pipeline:
         of: str,
         key: str | None = None,
         mode: str = "append",
-        **options: str,
+        **options: Given,
     ) -> None:
         """Write to a topic; `topic` is the sink's name unless an option says.
 
@@ -215,11 +217,12 @@ class Pipeline:
         JSON for its value. Without it the rows have a column `value`, and maybe `key`, `headers`
         and `partition`.
         """
-        self.nodes.append(Sink(name, TOPIC, of, {"topic": name, **options}, mode, key))
+        self.nodes.append(Sink(name, TOPIC, of, {"topic": name, **_texts(options)}, mode, key))
 
-    def to_files(self, name: str, *, of: str, path: str, **options: str) -> None:
+    def to_files(self, name: str, *, of: str, path: str | Path, **options: Given) -> None:
         """Write to files under a path, Parquet unless the option `format` says otherwise."""
-        self.nodes.append(Sink(name, FILES, of, {"format": "parquet", "path": path, **options}))
+        given = _texts({"format": "parquet", "path": path, **options})
+        self.nodes.append(Sink(name, FILES, of, given))
 
     def to_batches(self, *, of: str, mode: str = "append") -> Callable[[Function], Function]:
         """Declare a sink by a function that is called with each micro-batch and its number.
@@ -233,6 +236,20 @@ class Pipeline:
             return write
 
         return declare
+
+
+def _texts(options: Mapping[str, Given]) -> dict[str, str]:
+    """Return options as Spark writes them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
+
+
+def _subscribed(topic: str, options: Mapping[str, Given]) -> dict[str, str]:
+    """Return the options of a source, with its topic unless they say what is read."""
+    given = _texts(options)
+    return given if SUBSCRIBING & given.keys() else {"subscribe": topic, **given}
 
 
 def body_of(

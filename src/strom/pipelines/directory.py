@@ -19,12 +19,12 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, TypeVar
 
 from strom.pipelines.explaining import ROOM
 from strom.pipelines.failure import BusyError, PipelineError
@@ -34,6 +34,8 @@ from strom.pipelines.status import AT_WORK, DIED, Status
 #: Who asks whether a pipeline runs holds its lock for a moment; a run that begins waits so long.
 LOOKS_MAX = 20
 LOOK_SECONDS = 0.05
+
+Found = TypeVar("Found")
 
 
 class Directory:
@@ -80,8 +82,7 @@ class Directory:
         return self._status()
 
     def _status(self) -> Status | None:
-        found = _read(self.path / "status.json")
-        return None if found is None else Status.read(found)
+        return _read(self.path / "status.json", Status.read)
 
     def write_status(self, status: Status) -> None:
         """Say how the run is."""
@@ -89,7 +90,10 @@ class Directory:
 
     def ask_to_stop(self) -> None:
         """Leave the request to stop."""
-        (self.path / "stop").touch()
+        try:
+            (self.path / "stop").touch()
+        except OSError as error:
+            raise PipelineError(f"{self.path} cannot be written: {error.strerror}") from None
 
     def is_asked_to_stop(self) -> bool:
         """Whether somebody left the request to stop."""
@@ -99,10 +103,21 @@ class Directory:
         """Return where Spark keeps what belongs to a sink."""
         return self.path / "checkpoints" / sink
 
+    def is_unfinished(self, sink: str) -> bool:
+        """Whether Spark will run a sink's last micro-batch again."""
+        begun, done = (
+            [
+                int(each.name)
+                for each in self.checkpoint(sink).glob(f"{log}/*")
+                if each.name.isdigit()
+            ]
+            for log in ("offsets", "commits")
+        )
+        return max(begun, default=-1) > max(done, default=-1)
+
     def shapes(self) -> dict[str, Shape]:
         """Return what the checkpoints are of."""
-        found = _read(self.path / "shapes.json") or {}
-        return {sink: Shape.read(value) for sink, value in found.items()}
+        return _read(self.path / "shapes.json", _read_shapes) or {}
 
     def write_shapes(self, shapes: Mapping[str, Shape]) -> None:
         """Keep what the checkpoints are of."""
@@ -145,14 +160,18 @@ def _lock(descriptor: int, how: int) -> bool:
     return True
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, read: Callable[[Any], Found]) -> Found | None:
+    """Return what `read` makes of a file, which may be half there, or another version's."""
     try:
-        value: dict[str, Any] = json.loads(path.read_text())
+        return read(json.loads(path.read_text()))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise PipelineError(f"{path} cannot be read: {error}; remove it to go on") from None
-    return value
+
+
+def _read_shapes(value: Mapping[str, Any]) -> dict[str, Shape]:
+    return {sink: Shape.read(each) for sink, each in value.items()}
 
 
 def _write(path: Path, value: object) -> None:

@@ -32,6 +32,11 @@ ANY_SERVER = "127.0.0.1:9092"
 #: Names of sources and steps are parameters of functions; others become directories and groups.
 INPUT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
+#: A time as Spark reads it.
+TIME = re.compile(
+    r"\s*(interval\s+)?(\d+(\.\d+)?\s+(micro|milli)?(second|minute|hour|day|week)s?\s*)+",
+    re.IGNORECASE,
+)
 
 
 class Findings(NamedTuple):
@@ -98,7 +103,7 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
 def check(pipeline: Pipeline) -> Findings:
     """Return everything that is wrong or odd about a pipeline."""
     nodes = pipeline.nodes
-    problems = [*_name_problems(pipeline), *_input_problems(nodes)]
+    problems = [*_setting_problems(pipeline), *_name_problems(pipeline), *_input_problems(nodes)]
     for node in nodes:
         problems += _own_problems(node)
     if not any(isinstance(node, Sink) for node in nodes):
@@ -121,6 +126,21 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def kind_of(node: Node) -> str:
     """Return what a node is, in a word."""
     return type(node).__name__.lower()
+
+
+def _setting_problems(pipeline: Pipeline) -> Iterable[str]:
+    # Loaded here: commands that have nothing to do with pipelines start without it.
+    from strom.spark.failure import OptionError
+    from strom.spark.given import Given
+
+    settings = pipeline.settings
+    if settings.bootstrap is not None:
+        try:
+            Given({SERVERS: settings.bootstrap}).servers()
+        except OptionError as error:
+            yield f"bootstrap = '{settings.bootstrap}': {error}"
+    if not isinstance(settings.every, str) or not TIME.fullmatch(settings.every):
+        yield f"every = {settings.every!r} is no time such as '1 second' or '5 minutes'"
 
 
 def _name_problems(pipeline: Pipeline) -> Iterable[str]:
@@ -201,7 +221,7 @@ def _option_problems(node: Source | Sink) -> Iterable[str]:
 def _choice_problem(node: Node, field: str, value: str, known: Sequence[str]) -> Iterable[str]:
     if value not in known:
         yield f"{kind_of(node)} '{node.name}': {field} = '{value}' is unknown: " + nearest(
-            value, known
+            str(value), known
         )
 
 

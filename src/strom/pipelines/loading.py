@@ -7,6 +7,8 @@ also later, inside a step.
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -42,15 +44,33 @@ def _run(path: Path) -> ModuleType:
         raise PipelineError(f"{path} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        with _known(module):
+            spec.loader.exec_module(module)
     except DeclarationError as error:
         raise PipelineError(f"{path}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PipelineError(_told(path, error)) from error
     return module
 
 
-def _told(path: Path, error: Exception) -> str:
+@contextmanager
+def _known(module: ModuleType) -> Iterator[None]:
+    """Have Python know the module while it runs, for what looks for the module of a class.
+
+    Not afterwards: Spark's workers would be told to import it, and have no such file.
+    """
+    name = module.__name__
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+def _told(path: Path, error: BaseException) -> str:
     """Return what is wrong with a file, with the line of it."""
     if isinstance(error, SyntaxError):
         return f"{path}, line {error.lineno}: {error.msg}"

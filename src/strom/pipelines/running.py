@@ -36,7 +36,7 @@ from strom.pipelines.failure import ChangedError, PipelineError, StepError
 from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of, types_of
 from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
 from strom.pipelines.progress import SinkProgress
-from strom.pipelines.shape import changes, refusal, shape_of
+from strom.pipelines.shape import SHUFFLES, changes, recut, recut_refusal, refusal, shape_of
 from strom.pipelines.status import DONE, FAILED, RUNNING, STARTING, STOPPED, STOPPING, Status
 from strom.spark.write_options import DEFAULT_PREFIX
 
@@ -191,26 +191,30 @@ class Run:
                 check_mode(spark, rows[sink.name], sink.mode)
         # A plan that is shortened would hide what has changed in it.
         spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
-        self._compare(rows)
+        self._compare(rows, str(spark.conf.get(SHUFFLES)))
         for sink in self._graph.sinks:
             with named(sink.name):
                 query = self._write(sink, rows[sink.name], servers)
             self._queries.append(Query(query, sink, self._pipeline.name))
 
-    def _compare(self, rows: dict[str, DataFrame]) -> None:
+    def _compare(self, rows: dict[str, DataFrame], shuffles: str) -> None:
         """Refuse sinks that do not fit their checkpoints, and keep what the checkpoints are of."""
         old = self._directory.shapes()
         new = {}
         for sink in self._graph.sinks:
             sources = self._graph.sources_of(sink.name)
             its_rows = rows[sink.name]
-            new[sink.name] = shape_of(sink, sources, plan_of(its_rows), types_of(its_rows))
+            plan, types = plan_of(its_rows), types_of(its_rows)
+            new[sink.name] = shape_of(sink, sources, plan, types, shuffles=shuffles)
             if not self._directory.checkpoint(sink.name).exists():
                 _refuse_written_files(sink)
             elif sink.name in old:
                 found = changes(old[sink.name], new[sink.name])
                 if found:
                     raise ChangedError(refusal(self._pipeline.name, sink.name, found))
+                other = recut(old[sink.name], new[sink.name])
+                if other and self._directory.is_unfinished(sink.name):
+                    raise ChangedError(recut_refusal(sink.name, other))
         self._directory.write_shapes({**old, **new})
 
     def _write(self, sink: Sink, rows: DataFrame, servers: str) -> StreamingQuery:

@@ -12,13 +12,16 @@ results. So each sink's shape is kept beside its checkpoint and compared at each
   kept otherwise than one of others.
 
 Stateless steps may change freely between two runs.
+
+A sink of a topic knows what it has written by task. So where a micro-batch was not finished, what
+says which task gets which rows must not have changed either, or rows would be left out or doubled.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from strom.pipelines.declaration import FRAME, TABLE, Sink, Source
+from strom.pipelines.declaration import FRAME, TABLE, TOPIC, Sink, Source
 
 #: Operators of a plan that keep state; a window is a projection below one.
 STATEFUL = re.compile(
@@ -34,6 +37,11 @@ NUMBERS = re.compile(r"#\d+L?|(?<=plan_id=)\d+|-T\d+ms")
 BRANCHES = re.compile(r"^[\s:+|-]*")
 #: The options of a source that say what is read, not from where or how fast.
 WHAT_IS_READ = ("subscribe", "subscribePattern", "assign")
+#: Those that say how what is read is cut into tasks.
+HOW_IT_IS_CUT = ("minPartitions", "maxRecordsPerPartition")
+SHUFFLES = "spark.sql.shuffle.partitions"
+PREFIX = "transactionalIdPrefix"
+REPARTITION = re.compile(r"(Repartition|RebalancePartitions)")
 
 
 class Shape(NamedTuple):
@@ -44,6 +52,8 @@ class Shape(NamedTuple):
     operators: list[str]
     #: Empty in what was kept before there was this field; then they are not compared.
     types: tuple[str, ...] = ()
+    #: What says which task gets which rows; empty where that is nobody's concern, or not known.
+    tasks: tuple[str, ...] = ()
 
     def write(self) -> dict[str, Any]:
         """Return it for a file."""
@@ -52,12 +62,22 @@ class Shape(NamedTuple):
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "Shape":
         """Read what `write` returned."""
-        kept = list(value["operators"]), tuple(value.get("types", ()))
-        return cls(dict(value["streams"]), value["target"], *kept)
+        kept = [tuple(value.get(name, ())) for name in ("types", "tasks")]
+        return cls(dict(value["streams"]), value["target"], list(value["operators"]), *kept)
 
 
-def shape_of(sink: Sink, sources: Iterable[Source], plan: str, types: Sequence[str] = ()) -> Shape:
-    """Return the shape of a sink from what is above it and from Spark's analysed plan of it."""
+def shape_of(
+    sink: Sink,
+    sources: Sequence[Source],
+    plan: str,
+    types: Sequence[str] = (),
+    *,
+    shuffles: str = "",
+) -> Shape:
+    """Return the shape of a sink from what is above it and from Spark's analysed plan of it.
+
+    `shuffles` is how many partitions Spark's settings have it shuffle into.
+    """
     streams = {
         source.name: next(
             (f"{key}={source.options[key]}" for key in WHAT_IS_READ if key in source.options), FRAME
@@ -67,14 +87,37 @@ def shape_of(sink: Sink, sources: Iterable[Source], plan: str, types: Sequence[s
     }
     target = sink.options.get("path") or sink.options.get("topic") or ""
     kept = operators(plan, joins=len(streams) > 1)
-    return Shape(streams, f"{sink.kind} {target}".strip(), kept, tuple(types))
+    tasks = tuple(_tasks(sink, sources, plan, shuffles)) if sink.kind == TOPIC else ()
+    return Shape(streams, f"{sink.kind} {target}".strip(), kept, tuple(types), tasks)
+
+
+def _tasks(sink: Sink, sources: Iterable[Source], plan: str, shuffles: str) -> Iterator[str]:
+    yield f"{SHUFFLES}={shuffles}"
+    yield from _given(sink, (PREFIX,))
+    for source in sources:
+        if source.kind != TABLE:
+            yield from (f"{each} of '{source.name}'" for each in _given(source, HOW_IT_IS_CUT))
+    yield from (line for line in _streaming(plan) if REPARTITION.match(line))
+
+
+def _given(node: Source | Sink, names: Sequence[str]) -> list[str]:
+    """Return those of the options that were given; Spark knows them in any case."""
+    given = {name.lower(): value for name, value in node.options.items()}
+    return [f"{name}={given[name.lower()]}" for name in names if name.lower() in given]
+
+
+def _streaming(plan: str) -> Iterator[str]:
+    """Yield the operators of a plan whose rows are a stream, without what Spark numbers anew."""
+    for line in plan.splitlines():
+        text = NUMBERS.sub("", BRANCHES.sub("", line)).strip()
+        if text.startswith(STREAMING):
+            yield text.removeprefix(STREAMING)
 
 
 def operators(plan: str, *, joins: bool) -> list[str]:
     """Return the lines of a plan on which state depends; joins only count between streams."""
-    lines = [NUMBERS.sub("", BRANCHES.sub("", line)).strip() for line in plan.splitlines()]
     found = []
-    for text in (line.removeprefix(STREAMING) for line in lines if line.startswith(STREAMING)):
+    for text in _streaming(plan):
         if STATEFUL.match(text) or (joins and text.startswith(JOIN)):
             found.append(text)
         elif window := WINDOW.search(text):
@@ -105,6 +148,24 @@ def changes(old: Shape, new: Shape) -> list[str]:
         before, now = next((each for each in pairs if each[0] != each[1]), (old.types, new.types))
         found.append(f"the types in its state have changed: {before} is {now} now")
     return found
+
+
+def recut(old: Shape, new: Shape) -> str | None:
+    """Return in words what gives rows to other tasks than before; None: nothing does."""
+    if not old.tasks or old.tasks == new.tasks:
+        return None
+    gone = [f"{each} has gone" for each in old.tasks if each not in new.tasks]
+    come = [f"{each} has come" for each in new.tasks if each not in old.tasks]
+    return ", ".join(map(shorten, gone + come)) or "their order is another one"
+
+
+def recut_refusal(sink: str, found: str) -> str:
+    """Return what to say of a sink whose unfinished micro-batch would be cut otherwise."""
+    return (
+        f"the last micro-batch of sink '{sink}' was not finished, and its rows would go to other "
+        f"tasks now: {found}. What it has written could not be told from what it has not. Run it "
+        "as it was until that micro-batch is done (strom pipeline run … --once), then change it"
+    )
 
 
 def _difference(old: Shape, new: Shape) -> str:

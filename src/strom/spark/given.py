@@ -9,6 +9,8 @@ from strom.spark.failure import OptionError
 
 _TRUTH = {"true": True, "false": False}
 
+PORT_MAX = 2**16 - 1
+
 #: One of them says what is read.
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 
@@ -52,10 +54,10 @@ class Given:
 
     def servers(self) -> tuple[tuple[str, int], ...]:
         """Return where the brokers are."""
-        servers = self.text("kafka.bootstrap.servers")
+        servers = parse_servers(self.text("kafka.bootstrap.servers") or "")
         if not servers:
             raise OptionError("Option 'kafka.bootstrap.servers' is missing: HOST:PORT, …")
-        return parse_servers(servers)
+        return servers
 
 
 def tell_foreign(given: Mapping[str, str], foreign: Iterable[str], direction: str) -> list[str]:
@@ -78,7 +80,7 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
     servers = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         host, _, port = part.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdigit() or int(port) > PORT_MAX:
             raise OptionError(f"Option 'kafka.bootstrap.servers': '{part}' is not HOST:PORT.")
         servers.append((host.strip("[]"), int(port)))
     return tuple(servers)

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from strom.spark.failure import OptionError
-from strom.spark.places import EARLIEST, LATEST, Place, name_places, parse_offsets
+from strom.spark.places import EARLIEST, LATEST, NUMBER_MAX, Place, name_places, parse_offsets
 
 
 class NoMatch(Enum):
@@ -109,8 +109,10 @@ def _no_match(options: Mapping[str, str]) -> NoMatch:
 
 def _time(option: str, text: str) -> int:
     try:
-        return int(text.strip())
+        time = int(text.strip())
     except ValueError:
-        raise OptionError(
-            f"Option '{option}' is a time in milliseconds since 1970, not '{text}'."
-        ) from None
+        time = -1
+    # A broker would take one that is negative for an end of the partition.
+    if not 0 <= time <= NUMBER_MAX:
+        raise OptionError(f"Option '{option}' is a time in milliseconds since 1970, not '{text}'.")
+    return time

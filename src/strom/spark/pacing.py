@@ -13,9 +13,10 @@ from strom.spark.places import Place
 def limited(start: Mapping[Place, int], end: Mapping[Place, int], limit: int) -> dict[Place, int]:
     """Return ends that are together about `limit` offsets away from the starts.
 
-    Every partition with something to read gets one offset at least, so that none starves.
+    Every partition with something to read gets one offset at least, so that none starves. One that
+    has no start was deleted meanwhile; who plans the tasks tells of it.
     """
-    sizes = {place: end[place] - start[place] for place in end if end[place] > start[place]}
+    sizes = {place: end[place] - at for place, at in start.items() if end.get(place, at) > at}
     total = sum(sizes.values())
     if total <= limit:
         return dict(end)

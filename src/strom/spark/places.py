@@ -3,11 +3,12 @@
     {"rides": {"0": 23, "1": -2}}      offsets; -1 is the end, -2 the beginning
     {"rides": [0, 1]}                  partitions
 
-A stream's offset is of the first form, and so is what its checkpoint holds. Two things stand there
-beside the topics, under names that no topic can have: the ids that the topics had, by which one
-that was deleted and made anew is told from the one that was read before; and a name for the query
-that stays the same when it is started again. A checkpoint without them, as Spark's own connector
-leaves it, is taken up all the same.
+A stream's offset is of the first form, and so is what its checkpoint holds. Three things stand
+there beside the topics, under names that no topic can have: the ids that the topics had, by which
+one that was deleted and made anew is told from the one that was read before; a name for the query
+that stays the same when it is started again; and of the first micro-batch where it begins, which
+Spark does not keep. A checkpoint without them, as Spark's own connector leaves it, is taken up all
+the same.
 """
 
 import json
@@ -19,8 +20,11 @@ from strom.spark.failure import OptionError
 
 LATEST = -1
 EARLIEST = -2
+#: What the protocol can say.
+NUMBER_MAX = 2**63 - 1
 IDS = "#ids"
 QUERY = "#query"
+BEGAN = "#began"
 
 #: A topic and the number of one of its partitions.
 Place = tuple[str, int]
@@ -34,29 +38,42 @@ class Progress(NamedTuple):
     offsets: dict[Place, int]
     ids: dict[str, UUID]
     query: str
+    #: Where the micro-batch begins that ends here; None: where the one before it ends.
+    began: dict[Place, int] | None = None
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "Progress":
         """Read what `write` wrote, or what Spark's connector did."""
         ids = {topic: UUID(text) for topic, text in value.get(IDS, {}).items()}
-        offsets = {
-            (topic, int(number)): int(offset)
-            for topic, partitions in value.items()
-            if topic not in (IDS, QUERY)
-            for number, offset in partitions.items()
-        }
-        return cls(offsets, ids, value.get(QUERY, ""))
+        topics = {name: each for name, each in value.items() if name not in (IDS, QUERY, BEGAN)}
+        began = _read_offsets(value[BEGAN]) if BEGAN in value else None
+        return cls(_read_offsets(topics), ids, value.get(QUERY, ""), began)
 
     def write(self) -> dict[str, Any]:
         """Write it for the checkpoint; what is equal is written equally."""
-        value: dict[str, Any] = {}
-        for (topic, number), offset in sorted(self.offsets.items()):
-            value.setdefault(topic, {})[str(number)] = offset
+        value: dict[str, Any] = _write_offsets(self.offsets)
         if self.ids:
             value[IDS] = {topic: str(self.ids[topic]) for topic in sorted(self.ids)}
         if self.query:
             value[QUERY] = self.query
+        if self.began is not None:
+            value[BEGAN] = _write_offsets(self.began)
         return value
+
+
+def _read_offsets(value: Mapping[str, Any]) -> dict[Place, int]:
+    return {
+        (topic, int(number)): int(offset)
+        for topic, partitions in value.items()
+        for number, offset in partitions.items()
+    }
+
+
+def _write_offsets(offsets: Offsets) -> dict[str, dict[str, int]]:
+    value: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        value.setdefault(topic, {})[str(number)] = offset
+    return value
 
 
 def parse_partitions(option: str, text: str) -> Assigned:
@@ -79,11 +96,13 @@ def parse_offsets(option: str, text: str) -> dict[Place, int]:
             raise OptionError(f"Option '{option}': '{topic}' needs {{\"0\": …, \"1\": …}}.")
         for number, offset in partitions.items():
             place = topic, _natural(option, number)
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
+            if type(offset) is not int or not EARLIEST <= offset <= NUMBER_MAX:
                 raise OptionError(
                     f"Option '{option}': {offset!r} is no offset of {topic}-{number}."
                 )
             offsets[place] = offset
+    if not offsets:
+        raise OptionError(f"Option '{option}' names no partition.")
     return offsets
 
 

@@ -70,10 +70,12 @@ class Planner:
         """Return the offset that the limit means in each partition."""
         places = partitions_of(topics, self.options.subscription)
         if limit.each and limit.each.keys() != places:
+            by_time = isinstance(limit, ByTime)
+            name = f"{option}ByTimestamp" if by_time else option
             raise OptionError(
-                f"Option '{option}' must name every partition: it has "
-                f"{name_places(limit.each)}, there are {name_places(places)}. "
-                "-1 is the end of a partition, -2 its beginning."
+                f"Option '{name}' must name every partition: it has {name_places(limit.each)}, "
+                f"there are {name_places(places)}."
+                + ("" if by_time else " -1 is the end of a partition, -2 its beginning.")
             )
         wanted = dict(limit.each) if limit.each else dict.fromkeys(places, limit.everywhere or 0)
         if isinstance(limit, ByTime):
@@ -158,10 +160,10 @@ def _up_to_what_is_there(
     planner: Planner, topics: Topics, end: dict[Place, int]
 ) -> dict[Place, int]:
     latest = planner.cluster.offsets(dict.fromkeys(end, LATEST), topics)
-    beyond = {place for place, offset in end.items() if offset > latest[place]}
+    beyond = {place for place, offset in end.items() if offset > latest.get(place, offset)}
     if beyond:
         planner.lose(f"{name_places(beyond)} ends before the option 'endingOffsets' says")
-    return {place: min(offset, latest[place]) for place, offset in end.items()}
+    return {place: min(offset, latest.get(place, offset)) for place, offset in end.items()}
 
 
 def partitions_of(topics: Topics, subscription: Subscription) -> set[Place]:

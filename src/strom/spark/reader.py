@@ -107,10 +107,14 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._stops = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a new query begins; one with a checkpoint goes on from there."""
+        """Return where a new query begins; one with a checkpoint goes on from there.
+
+        Spark asks again when it runs the first micro-batch, and when it runs it again after a
+        restart. The answer may be another one by then: so what counts is in that batch's end.
+        """
         topics = self._planner.subscribed()
         offsets = self._planner.resolve(self.options.starting, topics, "startingOffsets")
-        return Progress(offsets, _ids(topics), secrets.token_hex(4)).write()
+        return Progress(offsets, _ids(topics), secrets.token_hex(4), began=offsets).write()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return how much one micro-batch takes, as the options say."""
@@ -146,7 +150,10 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
                 return start
             if isinstance(limit, ReadMaxRows):
                 end = limited(begin, end, limit.max_rows)
-        return Progress(end, ids, before.query or secrets.token_hex(4)).write()
+        if (end, ids) == (before.offsets, before.ids):
+            return start
+        began = before.offsets if before.began == before.offsets else None
+        return Progress(end, ids, before.query or secrets.token_hex(4), began).write()
 
     def _waits(self, begin: dict[Place, int], end: dict[Place, int]) -> bool:
         if self._delay is None or self._stops:
@@ -163,6 +170,8 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Plan the tasks of a micro-batch; planned again they are the same."""
         before, after = Progress.read(start), Progress.read(end)
+        if after.began is not None:
+            before = before._replace(offsets=after.began)
         topics = self._seen[0] if self._seen else self._planner.topics()
         ids = _ids(topics)
         places = partitions_of(topics, self.options.subscription) & after.offsets.keys()

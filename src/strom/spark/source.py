@@ -50,12 +50,14 @@ class StromSource(DataSource):
         """Return the reader of a batch."""
         from strom.spark.reader import BatchReader
 
+        self._check_columns(schema)
         return BatchReader(self._read_options(streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a stream."""
         from strom.spark.reader import StreamReader
 
+        self._check_columns(schema)
         return StreamReader(self._read_options(streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -75,6 +77,15 @@ class StromSource(DataSource):
         from strom.spark.writer import StreamWriter
 
         return StreamWriter(self._write_options(streaming=True), schema)
+
+    def _check_columns(self, schema: StructType) -> None:
+        """Refuse columns that somebody has chosen: what is read would not fit them."""
+        given = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in schema.fields)
+        if given.replace(" ", "") != self.schema().replace(" ", ""):
+            raise OptionError(
+                "The columns of a topic are fixed: leave out schema(…) and select from them; with "
+                "the option 'includeHeaders' there are headers too."
+            )
 
     def _read_options(self, *, streaming: bool) -> "ReadOptions":
         from strom.spark.directions import WRITING_ONLY

@@ -69,6 +69,7 @@ WITHOUT_EFFECT = {
     "socket.connection.setup.timeout.ms": _CONNECTING,
     "socket.connection.setup.timeout.max.ms": _CONNECTING,
     "client.dns.lookup": "every address of a name is tried",
+    "auto.include.jmx.reporter": _NO_METRICS,
     "enable.metrics.push": _NO_METRICS,
     "metric.reporters": _NO_METRICS,
     "metrics.num.samples": _NO_METRICS,
