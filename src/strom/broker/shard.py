@@ -27,8 +27,9 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("strom.coordination")
 
-#: When something that is due is tried again that could not be written.
+#: When something that is due is tried again that could not be written, or that failed by a fault.
 RETRY_MS = 500
+FAULT_RETRY_MS = 60_000
 
 Reply = TypeVar("Reply")
 Arguments = ParamSpec("Arguments")
@@ -197,8 +198,9 @@ class Shard(Generic[M]):
             log.warning("%s: what is due for %s has to wait: %s", self.log.name, key, error)
             self._timers.set(key, self._now_ms() + RETRY_MS)
         except Exception:
-            # A fault with one group must not stop the timers of the others.
+            # A fault with one group must not stop the timers of the others, nor a chore for good.
             log.exception("%s: what was due for %s failed", self.log.name, key)
+            self._timers.set(key, self._now_ms() + FAULT_RETRY_MS)
 
     def end_transaction(
         self, producer: Producer, coordinator_epoch: int, *, committed: bool, version: int
