@@ -42,6 +42,20 @@ def test_nothing_changes_until_what_was_fetched_is_taken():
     assert disk.changes == before
 
 
+def test_who_appends_reads_nothing_back_to_know_how_old_the_segment_is(monkeypatch):
+    """What was just written may have been dropped from memory, and the loop would wait for it."""
+    disk = new_disk()
+    log = open_log(disk, LARGE)
+    append(log, b"first", at=NOW)
+
+    def refuse(*_):
+        raise AssertionError("read back")
+
+    monkeypatch.setattr(type(log.active.file()), "read_at", refuse)
+    append(log, b"second", at=NOW + 1)
+    assert log.active.first_time_ms() == NOW
+
+
 def test_two_may_fetch_the_same():
     _, log = filled()
     takes = [cold(lambda: log.read(20, **ALL)).fetch() for _ in range(2)]

@@ -317,6 +317,8 @@ class Segment:
     def extend(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
         """Make the batch that was just written part of the segment."""
         position = self.size_bytes
+        if position == 0:
+            self._first_time = max_timestamp
         self._note(last_offset, max_timestamp, position, size_bytes)
         self.size_bytes = position + size_bytes
 
@@ -361,9 +363,7 @@ class Segment:
             self._first_time = read_header(header).max_timestamp
         return self._first_time
 
-    # Finding.
-
-    # None of these waits for the disk, but for `batches`.
+    # Finding. None of these waits for the disk, but for `batches`.
 
     def locate(self, offset: int) -> int:
         """Return where the first batch that ends at the offset or later begins."""
