@@ -80,16 +80,13 @@ def open_session(
 
 
 def _introduce(session: SparkSession) -> None:
-    """Have Spark look for `format("strom")`, and start what its workers are forked from.
+    """Have Spark look for `format("strom")`, which takes two Python processes a second.
 
-    Each takes a second of Python processes, for which the first query would wait. Nothing is read:
-    a frame that is not used asks only for its columns, and the worker is given one row.
+    Nothing is read: a frame that is not used asks only for its columns.
     """
     # The query that needs it says what is wrong; and the session may have been stopped by now.
     with suppress(Exception):
         session.read.format("strom").load()
-    with suppress(Exception):
-        session.range(1).coalesce(1).mapInArrow(iter, "id long").collect()
 
 
 def _is_found_by_others() -> bool:
