@@ -160,6 +160,17 @@ def database(server):
     return name
 
 
+def stop_between_batches(query):
+    """Stop the query where nothing is under way, if it comes to that.
+
+    A job that is cancelled while a batch's function waits for its rows can leave that waiting.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    query.stop()
+
+
 @pytest.fixture
 def run(spark, server, database, told, tmp_path):
     """A function that starts the queries; they are stopped at the end."""
@@ -173,7 +184,7 @@ def run(spark, server, database, told, tmp_path):
 
     yield start
     for query in started:
-        query.stop()
+        stop_between_batches(query)
 
 
 @pytest.fixture
