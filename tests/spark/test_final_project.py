@@ -166,8 +166,9 @@ def stop_between_batches(query):
     A job that is cancelled while a batch's function waits for its rows can leave that waiting.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.01)
+    while query.isActive and query.status["isTriggerActive"]:
+        if time.monotonic() > deadline:
+            break
     query.stop()
 
 
