@@ -108,11 +108,14 @@ class Draft:
         soft: tuple[tuple[str, object], ...] = ()
         if self.watch is not self._before:
             soft = ((self.group.id, self.watch),)
+        outcome = None
+        if self.records:
+            outcome = Became(self.group.id, self._group_before, self.group)
         return Decision(
             tuple(self.records),
             reply,
             timers=tuple(self.timers.items()),
             soft=soft,
             answers=tuple(self._answers),
-            outcome=Became(self.group.id, self._group_before, self.group),
+            outcome=outcome,
         )
