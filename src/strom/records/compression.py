@@ -118,7 +118,8 @@ def expand(
 
     It may lie in the room, until the room is used again.
     """
-    return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max, room or Room())
+    decompressor = _DECOMPRESSORS.get(codec) or _DECOMPRESSORS[codec_of(codec)]
+    return decompressor(data, size_bytes_max, room or Room())
 
 
 def _keep(data: Buffer, level: int | None) -> bytes:
@@ -186,11 +187,11 @@ def _decompress_gzip(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
 
 def _decompress_lz4(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
     try:
-        lz4_frame.check_header(data)
         blocks = lz4_frame.read_blocks(data)
         if blocks is not None:
             space = lz4_frame.space_for(data, blocks)
             return lz4_frame.decompress_blocks(data, blocks, room.take(min(space, size_bytes_max)))
+        lz4_frame.check_header(data)
     except ValueError as error:
         raise _corrupt(Codec.LZ4, error) from None
     into = cramjam.lz4.decompress_into
@@ -241,7 +242,7 @@ _COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
     Codec.LZ4: lz4_frame.compress,
     Codec.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int, Room], Buffer]] = {
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int, Room], Buffer]] = {
     Codec.NONE: _unkeep,
     Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,

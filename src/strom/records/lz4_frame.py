@@ -15,6 +15,13 @@ import cramjam
 
 from strom.records.batch import Buffer
 
+try:
+    from strom.records import _lz4
+except ImportError:
+    IS_COMPILED = False
+else:
+    IS_COMPILED = True
+
 #: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
 HEADER = bytes.fromhex("04224d18604082")
 BLOCK_BYTES_MAX = 64 * 1024
@@ -71,6 +78,13 @@ def check_header(data: Buffer) -> None:
 
 def read_blocks(data: Buffer) -> list[Block] | None:
     """Return the blocks of a frame as they are written here; None if it is another one."""
+    if IS_COMPILED:
+        return _lz4.read_blocks(data, HEADER, BLOCKS_MAX)
+    return plain_read_blocks(data)
+
+
+def plain_read_blocks(data: Buffer) -> list[Block] | None:
+    """Do the same where nothing can be compiled."""
     view = memoryview(data)
     if view[: len(HEADER)] != HEADER:
         return None
@@ -94,10 +108,10 @@ def bytes_max(data: Buffer) -> int:
     blocks = read_blocks(data)
     if blocks is None:
         return RATIO_MAX * len(data)
-    return sum(
-        min(BLOCK_BYTES_MAX, end - start if is_stored else RATIO_MAX * (end - start))
-        for start, end, is_stored in blocks
-    )
+    size = 0
+    for start, end, is_stored in blocks:
+        size += min(BLOCK_BYTES_MAX, end - start if is_stored else RATIO_MAX * (end - start))
+    return size
 
 
 def space_for(data: Buffer, blocks: list[Block]) -> int:
