@@ -73,7 +73,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(slots=True)
+@dataclass
 class Parts:
     """The broker's parts, as `broker.py` put them together.
 

@@ -123,7 +123,8 @@ def first_batches(
     new: dict[TopicPartition, tuple[Producer, int]] = {}
     for topic in request.topics:
         name = topic.name if topic.topic_id is None else context.topic_name(topic.topic_id)
-        for index, records in topic.partitions:
+        for each in topic.partitions:
+            index, records = each.partition_index, each.records
             if name is None or records is None or len(records) < HEADER_SIZE:
                 continue
             if not _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)[0] & TRANSACTIONAL_FLAG:

@@ -51,14 +51,30 @@ class Origin(Enum):
     REPLICATION = auto()
 
 
-class Written(NamedTuple):
+class Written:
     """One batch that a producer has in the log."""
 
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
+    __slots__ = (
+        "first_offset",
+        "first_sequence",
+        "last_offset",
+        "last_sequence",
+        "timestamp_ms",
+    )
+
+    def __init__(
+        self,
+        first_sequence: int,
+        last_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp_ms: int,
+    ) -> None:
+        self.first_sequence = first_sequence
+        self.last_sequence = last_sequence
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.timestamp_ms = timestamp_ms
 
 
 class Producer:
@@ -89,7 +105,7 @@ class Producer:
         first = header.base_sequence
         batches = self.batches
         # What continues the numbers is new, and so nearly all is.
-        if header.producer_epoch == self.epoch and batches and first != batches[-1][1] + 1:
+        if header.producer_epoch == self.epoch and batches and first != self.last_sequence + 1:
             last = header.last_sequence
             for each in batches:
                 if each.first_sequence == first and each.last_sequence == last:

@@ -227,7 +227,7 @@ def seal(header: Header, payload: Buffer) -> bytearray:
     """Return header and payload (compressed as the header says) with length and checksum set."""
     batch = bytearray(HEADER_SIZE)
     batch += payload
-    write_header(batch, header._replace(length=len(batch) - PREFIX_SIZE))
+    write_header(batch, header.changed(length=len(batch) - PREFIX_SIZE))
     return batch
 
 

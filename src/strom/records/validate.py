@@ -197,7 +197,9 @@ def check_batch(
     the header has a wrong one, it is set in place, and the header returned says so. The facts
     are what `inspect_batch` has found in this batch, for who had it look already.
     """
-    if header.length + PREFIX_SIZE > limits.batch_bytes_max:
+    # At once, not one by one: of a named tuple that is what is quick.
+    _, batch_bytes_max, is_compacted, has_append_time, before_max_ms, after_max_ms = limits
+    if header.length + PREFIX_SIZE > batch_bytes_max:
         check_size(header.size_bytes, limits)
     if header.crc != compute_crc(batch):
         raise _corrupt(header, batch, f"topic partition {limits.partition}")
@@ -220,10 +222,10 @@ def check_batch(
     if (
         newest_ms != header.max_timestamp
         or attributes & TIMESTAMP_TYPE_FLAG
-        or limits.has_append_time
-        or (limits.is_compacted and keyless != NO_RECORD)
-        or newest_ms - now_ms > limits.timestamp_after_max_ms
-        or now_ms - oldest_ms > limits.timestamp_before_max_ms
+        or has_append_time
+        or (is_compacted and keyless != NO_RECORD)
+        or newest_ms - now_ms > after_max_ms
+        or now_ms - oldest_ms > before_max_ms
     ):
         return _check_values(header, batch, facts, limits, now_ms)
     return header
@@ -412,7 +414,7 @@ def recompress(
     if not facts.fault and not facts.is_in_sequence:
         payload = _in_sequence(whole, header)
     attributes = (header.attributes & ~CODEC_MASK) | codec
-    return seal(header._replace(attributes=attributes), compress(codec, payload, level))
+    return seal(header.changed(attributes=attributes), compress(codec, payload, level))
 
 
 def _in_sequence(batch: Buffer, header: Header) -> Buffer:

@@ -44,22 +44,30 @@ _HEADER = struct.Struct(">hhih")
 _HEAD = struct.Struct(">ii")
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader:
     """What stands in front of every request."""
 
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str | None
-    #: Where the tagged fields of the header begin, or the body if it has none.
-    end: int
+    __slots__ = ("api_key", "client_id", "correlation_id", "end", "version")
+
+    def __init__(
+        self, api_key: int, version: int, correlation_id: int, client_id: str | None, end: int
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        #: Where the tagged fields of the header begin, or the body if it has none.
+        self.end = end
 
 
-class ProduceResponse(NamedTuple):
+class ProduceResponse:
     """What became of every batch of a Produce request."""
 
-    topics: list[produce.ProduceTopicResponse]
-    throttle_ms: int = 0
+    __slots__ = ("throttle_ms", "topics")
+
+    def __init__(self, topics: list[produce.ProduceTopicResponse], throttle_ms: int = 0) -> None:
+        self.topics = topics
+        self.throttle_ms = throttle_ms
 
 
 class FetchResponse(NamedTuple):

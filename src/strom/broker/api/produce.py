@@ -123,11 +123,13 @@ def without(request: ProduceRequest, refused: Refused, context: Context) -> Prod
     for topic in request.topics:
         name = name_of(topic, context) or ""
         partitions = [
-            each._replace(records=None) if (name, each.partition_index) in refused else each
+            ProducePartition(each.partition_index, None)
+            if (name, each.partition_index) in refused
+            else each
             for each in topic.partitions
         ]
-        topics.append(topic._replace(partitions=partitions))
-    return request._replace(topics=topics)
+        topics.append(ProduceTopic(topic.name, topic.topic_id, partitions))
+    return request.with_topics(topics)
 
 
 def append_all(
@@ -163,7 +165,9 @@ def append_topic(
     name = name_of(topic, context)
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
-        partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
+        partitions = [
+            ProducePartitionResponse(each.partition_index, unknown) for each in topic.partitions
+        ]
         return ProduceTopicResponse(None, topic.topic_id, partitions)
     partitions = [
         append(name, each, request, context, receipts, known) for each in topic.partitions
@@ -180,7 +184,7 @@ def append(
     known: Known,
 ) -> ProducePartitionResponse:
     """Append one batch, or say why it is refused."""
-    index, records = batch
+    index, records = batch.partition_index, batch.records
     metrics = context.parts.metrics
     try:
         partition = context.parts.replicas.leader_of(topic, index)
@@ -263,7 +267,7 @@ def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> Pr
             ProduceTopicResponse(
                 topic.name,
                 topic.topic_id,
-                [ProducePartitionResponse(each[0], code) for each in topic.partitions],
+                [ProducePartitionResponse(each.partition_index, code) for each in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -315,19 +319,21 @@ def with_failed(
 ) -> ProduceResponse:
     """Put what went wrong with some batches in the place of what is told of them."""
     topics = [
-        topic._replace(
-            partitions=[
+        ProduceTopicResponse(
+            topic.name,
+            topic.topic_id,
+            [
                 ProducePartitionResponse(
                     each.partition_index, error.code, error_message=error.message
                 )
                 if (error := failed.get((topic.name or "", each.partition_index))) is not None
                 else each
                 for each in topic.partitions
-            ]
+            ],
         )
         for topic in response.topics
     ]
-    return response._replace(topics=topics)
+    return ProduceResponse(topics, response.throttle_ms)
 
 
 async def prepare_and_append(request: ProduceRequest, context: Context) -> Reply:
