@@ -9,7 +9,7 @@ A request without such a batch is told by `must_prepare`, and costs no more than
 
 import contextlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.broker.context import Context
 from strom.log.cold import warmed
@@ -25,7 +25,7 @@ from strom.wire.produce import ProducePartition, ProduceRequest, ProduceTopic
 Place = tuple[str, int]
 #: What was found in the records of some batches already.
 Known = Mapping[Place, Facts]
-NOTHING_KNOWN: Known = {}
+NOTHING_KNOWN: Final[Known] = {}
 
 
 class Prepared(NamedTuple):

@@ -19,7 +19,7 @@ from strom.log.aborted import AbortedTransaction
 from strom.log.config import LogConfig
 from strom.log.disk import File, is_short
 from strom.log.files import OpenFiles
-from strom.log.producers import Marker, Origin, Producers, read_marker
+from strom.log.producers import CLIENT, Marker, Origin, Producers, read_marker
 from strom.log.recovery import Known, Loader
 from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
@@ -124,7 +124,7 @@ class Log(SegmentedLog):
         now_ms: int,
         header: Header | None = None,
         facts: Facts | None = None,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin = CLIENT,
         transaction_version: int = 0,
     ) -> Appended:
         """Check the one batch, give it the next offsets and write it; all or nothing.
@@ -135,7 +135,7 @@ class Log(SegmentedLog):
         """
         limits = self._limits or self.limits
         marker = None
-        if origin is Origin.CLIENT:
+        if origin is CLIENT:
             header = header or check_field(batch)
             if header.length + PREFIX_SIZE != len(batch):
                 # What follows is no whole batch; Kafka cuts it off too.

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.log.aborted import AbortedTransaction
 from strom.records.batch import (
@@ -34,11 +34,11 @@ from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: As many as a producer may have in flight (`max.in.flight.requests.per.connection`).
-REMEMBERED_BATCHES = 5
-SEQUENCE_MAX = 2**31 - 1
-NO_TRANSACTION = -1
-NO_COORDINATOR_EPOCH = -1
-_MARKER_VALUE = Struct(">hi")
+REMEMBERED_BATCHES: Final = 5
+SEQUENCE_MAX: Final = 2**31 - 1
+NO_TRANSACTION: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+_MARKER_VALUE: Final = Struct(">hi")
 
 
 class Origin(Enum):
@@ -49,6 +49,10 @@ class Origin(Enum):
     COORDINATOR = auto()
     #: A leader has checked already.
     REPLICATION = auto()
+
+
+#: Looked up once, for it is asked with every batch.
+CLIENT: Final = Origin.CLIENT
 
 
 class Written:
@@ -181,7 +185,7 @@ class Producers:
         if marker is not None:
             self._check_marker(known, header, marker, offset, version)
             return None
-        is_client = origin is Origin.CLIENT
+        is_client = origin is CLIENT
         if is_client and (earlier := known.find(header)) is not None:
             return earlier
         if header.producer_epoch < known.epoch:

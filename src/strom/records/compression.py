@@ -16,6 +16,7 @@ memory costs as much as decompressing into it.
 import struct
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Final
 
 import cramjam
 
@@ -35,29 +36,29 @@ class Codec(IntEnum):
 
 
 #: Kafka's names, as in `compression.type`.
-CODEC_NAMES = {
+CODEC_NAMES: Final = {
     Codec.NONE: "none",
     Codec.GZIP: "gzip",
     Codec.SNAPPY: "snappy",
     Codec.LZ4: "lz4",
     Codec.ZSTD: "zstd",
 }
-CODECS_BY_NAME = {name: codec for codec, name in CODEC_NAMES.items()} | {
+CODECS_BY_NAME: Final = {name: codec for codec, name in CODEC_NAMES.items()} | {
     # `compression.type` calls it so; producers say "none".
     "uncompressed": Codec.NONE
 }
 
-_CODECS = {int(codec): codec for codec in Codec}
+_CODECS: Final = {int(codec): codec for codec in Codec}
 
 #: As much as one request could carry uncompressed (`socket.request.max.bytes`).
-DECOMPRESSED_BYTES_MAX = 100 * 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 100 * 1024 * 1024
 
-XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 #: Version 1, readable by version 1.
-_XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
-_XERIAL_BLOCK_BYTES_MAX = 32 * 1024
+_XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES_MAX: Final = 32 * 1024
 
-_INT32 = struct.Struct(">i")
+_INT32: Final = struct.Struct(">i")
 
 
 class Room:
@@ -235,14 +236,14 @@ def _decompress_snappy_block(data: Buffer, size_bytes_max: int) -> bytes:
         raise _corrupt(Codec.SNAPPY, error) from None
 
 
-_COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
+_COMPRESSORS: Final[dict[Codec, Callable[[Buffer, int | None], bytes]]] = {
     Codec.NONE: _keep,
     Codec.GZIP: _compress_gzip,
     Codec.SNAPPY: _compress_snappy,
     Codec.LZ4: lz4_frame.compress,
     Codec.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[int, Callable[[Buffer, int, Room], Buffer]] = {
+_DECOMPRESSORS: Final[dict[int, Callable[[Buffer, int, Room], Buffer]]] = {
     Codec.NONE: _unkeep,
     Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,

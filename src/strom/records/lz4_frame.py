@@ -10,6 +10,7 @@ takes all others. Errors are ValueErrors with the reason.
 """
 
 import struct
+from typing import Final
 
 import cramjam
 
@@ -23,19 +24,19 @@ else:
     IS_COMPILED = True
 
 #: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
-HEADER = bytes.fromhex("04224d18604082")
-BLOCK_BYTES_MAX = 64 * 1024
+HEADER: Final = bytes.fromhex("04224d18604082")
+BLOCK_BYTES_MAX: Final = 64 * 1024
 #: A frame of more is the library's to read: Python would step over tiny blocks for too long.
-BLOCKS_MAX = 32
+BLOCKS_MAX: Final = 32
 #: No block holds more than this many times its own size.
-RATIO_MAX = 255
+RATIO_MAX: Final = 255
 
-_MAGIC = HEADER[:4]
-_INDEPENDENT_FLAG = 0x20
+_MAGIC: Final = HEADER[:4]
+_INDEPENDENT_FLAG: Final = 0x20
 #: Set in a block's size when the block is stored as it is.
-_STORED_FLAG = 0x80000000
-_END = bytes(4)
-_SIZE = struct.Struct("<I")
+_STORED_FLAG: Final = 0x80000000
+_END: Final = bytes(4)
+_SIZE: Final = struct.Struct("<I")
 
 
 #: Where a block begins and ends in its frame, and whether it is stored as it is.

@@ -11,7 +11,7 @@ Where Apache Kafka stumbles over a batch (UNKNOWN_SERVER_ERROR), or takes one th
 cannot read, the answer here is INVALID_RECORD; no client tries either of them again.
 """
 
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from strom.records.batch import (
     CODEC_AT,
@@ -45,25 +45,25 @@ from strom.records.walk import NO_RECORD, Facts, Fault, inspect_batch, walk
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: `message.timestamp.before.max.ms` of a topic that takes records of any age.
-UNLIMITED_MS = 2**63 - 1
+UNLIMITED_MS: Final = 2**63 - 1
 #: The first version of Produce whose clients may send zstd (KIP-110).
-ZSTD_PRODUCE_VERSION = 7
+ZSTD_PRODUCE_VERSION: Final = 7
 #: What a loop can decompress and walk over in about a millisecond.
-LIGHT_BYTES_MAX: dict[int, int] = {
+LIGHT_BYTES_MAX: Final[dict[int, int]] = {
     Codec.GZIP: 256 * 1024,
     Codec.SNAPPY: 1024 * 1024,
     Codec.LZ4: 2 * 1024 * 1024,
     Codec.ZSTD: 1024 * 1024,
 }
 #: The record errors that the message of a refusal repeats.
-_ERRORS_SHOWN_MAX = 3
+_ERRORS_SHOWN_MAX: Final = 3
 #: Where the magic stands in all three message formats, and what must be there to see it.
-_MAGIC_AT = 16
-_PEEK_BYTES = 17
+_MAGIC_AT: Final = 16
+_PEEK_BYTES: Final = 17
 #: The smallest message of the oldest format; a length below it is a lie in any format.
-_LENGTH_MIN = 14
+_LENGTH_MIN: Final = 14
 
-_FAULT_WORDS: dict[int, str] = {
+_FAULT_WORDS: Final[dict[int, str]] = {
     Fault.ENDS_EARLY: "Incorrect declared batch size, premature EOF reached",
     Fault.LENGTH: "Invalid record size, beyond the end of the batch",
     Fault.NUMBER: "Found invalid record structure, a number is too long",
@@ -74,6 +74,9 @@ _FAULT_WORDS: dict[int, str] = {
     Fault.REST: "Incorrect declared batch size, records still remaining in file",
     Fault.UNREADABLE: "Failed to decompress record stream",
 }
+
+#: Looked up once: of an enumeration that takes as long as all else about a header.
+_ZSTD: Final = int(Codec.ZSTD)
 
 RecordErrors = tuple[tuple[int, str | None], ...]
 WritableBuffer = bytearray | memoryview
@@ -111,7 +114,7 @@ def check_field(records: Buffer | None, produce_version: int = ZSTD_PRODUCE_VERS
     size = header.length + PREFIX_SIZE
     if header.magic != MAGIC or size != len(records):
         _check_shape(records, header, produce_version)
-    if header.attributes & CODEC_MASK == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
+    if header.attributes & CODEC_MASK == _ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {produce_version} are not allowed to use "
@@ -210,7 +213,7 @@ def check_batch(
         or count != header.last_offset_delta + 1
         or header.base_offset != 0
         or attributes & CONTROL_FLAG
-        or attributes & CODEC_MASK > Codec.ZSTD
+        or attributes & CODEC_MASK > _ZSTD
         or (header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID)
     ):
         _refuse(header, limits)

@@ -8,7 +8,7 @@ Plain classes, no named tuples: compiled code makes and reads them in a tenth of
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -25,14 +25,14 @@ from strom.wire.primitives import (
     text,
 )
 
-FLEXIBLE_FROM = 9
-TOPIC_IDS_FROM = 13
-NO_OFFSET = -1
-NO_TIME = -1
+FLEXIBLE_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 13
+NO_OFFSET: Final = -1
+NO_TIME: Final = -1
 
-_ACKS_TIMEOUT = struct.Struct(">hi")
-_ANSWER = struct.Struct(">ihqqq")
-_ANSWER_V3 = struct.Struct(">ihqq")
+_ACKS_TIMEOUT: Final = struct.Struct(">hi")
+_ANSWER: Final = struct.Struct(">ihqqq")
+_ANSWER_V3: Final = struct.Struct(">ihqq")
 
 
 class ProducePartition:

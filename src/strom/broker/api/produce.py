@@ -21,6 +21,7 @@ Versions:
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Final
 
 from strom.broker.context import Context, Ordered
 from strom.broker.preparing import (
@@ -48,14 +49,16 @@ from strom.wire.produce import (
     ProduceTopicResponse,
 )
 
-KEY = 0
-VERSIONS = range(3, 14)
+KEY: Final = 0
+VERSIONS: Final = range(3, 14)
 
 #: The one client that may write to internal topics.
-ADMIN_CLIENT = "__admin_client"
-ACKS_NONE = 0
-ACKS_LEADER = 1
-ACKS_ALL = -1
+ADMIN_CLIENT: Final = "__admin_client"
+ACKS_NONE: Final = 0
+ACKS_LEADER: Final = 1
+ACKS_ALL: Final = -1
+
+TAKEN: Final = ErrorCode.NONE
 
 Reply = ProduceResponse | None
 #: Where a batch was appended, and what became of it there.
@@ -213,7 +216,7 @@ def append(
     receipts.append((partition, appended))
     return ProducePartitionResponse(
         index,
-        ErrorCode.NONE,
+        TAKEN,
         appended.base_offset,
         appended.append_time_ms,
         partition.log.start_offset,
