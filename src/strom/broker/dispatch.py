@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from strom.broker.connection import Connection, Slot
 from strom.broker.context import Context, Large, Ordered, Parts, Waiting
@@ -40,7 +40,7 @@ from strom.wire.primitives import MalformedFrame
 log = logging.getLogger("strom.broker")
 
 #: So many bytes are thousands of partitions or the like: to read them takes milliseconds.
-LARGE_REQUEST_BYTES = 1 << 15
+LARGE_REQUEST_BYTES: Final = 1 << 15
 
 Handler = Callable[[Any, Context], Any]
 Hook = Callable[[Any, Any], Any]

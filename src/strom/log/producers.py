@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.log.aborted import AbortedTransaction
 from strom.records.batch import (
@@ -34,11 +34,11 @@ from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: As many as a producer may have in flight (`max.in.flight.requests.per.connection`).
-REMEMBERED_BATCHES = 5
-SEQUENCE_MAX = 2**31 - 1
-NO_TRANSACTION = -1
-NO_COORDINATOR_EPOCH = -1
-_MARKER_VALUE = Struct(">hi")
+REMEMBERED_BATCHES: Final = 5
+SEQUENCE_MAX: Final = 2**31 - 1
+NO_TRANSACTION: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+_MARKER_VALUE: Final = Struct(">hi")
 
 
 class Origin(Enum):

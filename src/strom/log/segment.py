@@ -12,6 +12,7 @@ ColdError instead, and a thread reads them by means of a segment of its own.
 import contextlib
 from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
@@ -32,11 +33,11 @@ CLEANED = ".cleaned"
 SWAP = ".swap"
 
 #: Relative offsets and positions in the indexes have 32 bits.
-RELATIVE_MAX = 2**31 - 1
+RELATIVE_MAX: Final = 2**31 - 1
 #: Stands for the largest time until the indexes have told it.
-TIME_UNKNOWN = -2
+TIME_UNKNOWN: Final = -2
 #: Places that readers will probably ask for next; a few per reader at the log's end.
-HINTS_MAX = 64
+HINTS_MAX: Final = 64
 
 
 def file_name(offset: int, suffix: str) -> str:

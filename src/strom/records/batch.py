@@ -14,38 +14,38 @@ without computing it anew. Everything between socket and disk needs these 61 byt
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-HEADER_SIZE = 61
+HEADER_SIZE: Final = 61
 #: Base offset and length: what is needed to step from one batch to the next.
-PREFIX_SIZE = 12
-MAGIC = 2
-CRC_FROM = 21
+PREFIX_SIZE: Final = 12
+MAGIC: Final = 2
+CRC_FROM: Final = 21
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_TIMESTAMP = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
 
 #: The byte of the attributes that says how the records are compressed.
-CODEC_AT = 22
-CODEC_MASK = 0x07
-TIMESTAMP_TYPE_FLAG = 0x08
-TRANSACTIONAL_FLAG = 0x10
-CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
+CODEC_AT: Final = 22
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 #: All that means something; Kafka drops the rest where it sets them anew.
-ATTRIBUTES_MASK = 0x7F
+ATTRIBUTES_MASK: Final = 0x7F
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_PREFIX = struct.Struct(">qi")
-_OFFSET = struct.Struct(">q")
-_EPOCH = struct.Struct(">i")
-_CRC = struct.Struct(">I")
-_ATTRIBUTES = struct.Struct(">h")
-_TIMESTAMP = struct.Struct(">q")
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX: Final = struct.Struct(">qi")
+_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_TIMESTAMP: Final = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
 

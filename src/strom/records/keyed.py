@@ -6,6 +6,7 @@ in one go, because a commit of offsets is little else than a batch.
 
 import struct
 from collections.abc import Sequence
+from typing import Final
 
 from crc32c import crc32c
 
@@ -14,11 +15,11 @@ from strom.records.compression import compress
 from strom.records.record import Producer
 
 #: From the attributes on: what the checksum covers of the header.
-_COVERED = struct.Struct(">hiqqqhii")
-_START = struct.Struct(">qiibI")
+_COVERED: Final = struct.Struct(">hiqqqhii")
+_START: Final = struct.Struct(">qiibI")
 #: The offset and the leader's epoch are for the log to set.
-_NOWHERE = 0
-_NO_EPOCH = -1
+_NOWHERE: Final = 0
+_NO_EPOCH: Final = -1
 
 
 def _zigzag(number: int) -> bytes:
@@ -32,7 +33,7 @@ def _zigzag(number: int) -> bytes:
 
 
 #: Lengths and offsets as records have them; nearly all that occur.
-_VARINTS = tuple(_zigzag(each) for each in range(1024))
+_VARINTS: Final = tuple(_zigzag(each) for each in range(1024))
 
 
 def _varint(number: int) -> bytes:
@@ -48,25 +49,17 @@ def write_keyed(
     codec: int = 0,
 ) -> bytearray:
     """Return a batch of the keys and values, all of this time."""
-    parts = []
+    parts: list[bytes] = []
     for index, (key, value) in enumerate(pairs):
         # Attributes and the distance to the first time are 0, and so is the count of headers.
+        place, key_size = _varint(index), _varint(len(key))
+        size = len(place) + len(key_size) + len(key) + 3
         if value is None:
-            body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, b"\x01\0"))
+            parts += (_varint(size + 1), b"\0\0", place, key_size, key, b"\x01\0")
         else:
-            body = b"".join(
-                (
-                    b"\0\0",
-                    _varint(index),
-                    _varint(len(key)),
-                    key,
-                    _varint(len(value)),
-                    value,
-                    b"\0",
-                )
-            )
-        parts.append(_varint(len(body)))
-        parts.append(body)
+            value_size = _varint(len(value))
+            size += len(value_size) + len(value)
+            parts += (_varint(size), b"\0\0", place, key_size, key, value_size, value, b"\0")
     payload = b"".join(parts)
     if codec:
         payload = bytes(compress(codec, payload))

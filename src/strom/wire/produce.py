@@ -6,7 +6,7 @@ v8   errors by record in the answer       v13  topic ids instead of names
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -23,14 +23,14 @@ from strom.wire.primitives import (
     text,
 )
 
-FLEXIBLE_FROM = 9
-TOPIC_IDS_FROM = 13
-NO_OFFSET = -1
-NO_TIME = -1
+FLEXIBLE_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 13
+NO_OFFSET: Final = -1
+NO_TIME: Final = -1
 
-_ACKS_TIMEOUT = struct.Struct(">hi")
-_ANSWER = struct.Struct(">ihqqq")
-_ANSWER_V3 = struct.Struct(">ihqq")
+_ACKS_TIMEOUT: Final = struct.Struct(">hi")
+_ANSWER: Final = struct.Struct(">ihqqq")
+_ANSWER_V3: Final = struct.Struct(">ihqq")
 
 
 class ProducePartition(NamedTuple):
@@ -78,7 +78,7 @@ class ProducePartitionResponse(NamedTuple):
 
 
 #: The end of an answer for records that were taken.
-NOTHING_MORE = ((), None, None)
+NOTHING_MORE: Final = ((), None, None)
 
 
 class ProduceTopicResponse(NamedTuple):
