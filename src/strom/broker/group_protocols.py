@@ -16,7 +16,8 @@ CONSUMER = "consumer"
 
 def require_consumer_protocol(context: Context) -> None:
     """Refuse what is asked by a protocol that is turned off."""
-    if not names_consumer(context.settings) or not context.image.features.get(GROUP_VERSION):
+    parts = context.parts
+    if not names_consumer(parts.settings) or not parts.image.features.get(GROUP_VERSION):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 

@@ -107,7 +107,8 @@ class Header(NamedTuple):
 
 def read_header(buffer: Buffer, position: int = 0) -> Header:
     """Read the header at the position; the buffer must hold all 61 bytes."""
-    return Header._make(_HEADER.unpack_from(buffer, position))
+    # As `_make`, which is Python's own code, in a third of its time.
+    return tuple.__new__(Header, _HEADER.unpack_from(buffer, position))
 
 
 def read_prefix(buffer: Buffer, position: int = 0) -> tuple[int, int]:
