@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from strom.groups import records
+from strom.groups.member_records import FEW
 from strom.groups.records import (
     NO_TOPIC_ID,
     TYPES,
@@ -339,6 +340,22 @@ def test_what_is_written_by_hand_has_the_bytes_of_its_class(kind, data):
     key, value = data.draw(messages(key_class)), data.draw(messages(value_class))
     assert write_key(key) == INT16.pack(kind) + write_message(key)
     assert write_value(value) == INT16.pack(value_class.__version__) + write_message(value)
+
+
+@pytest.mark.parametrize("count", [0, 1, FEW - 1, FEW, 127, 128, 300])
+def test_any_number_of_partitions_is_written_by_hand_as_by_its_class(count):
+    numbers = tuple(range(count))
+    held = records.TopicPartitions(
+        topic_id=TOPIC_ID, partitions=numbers, assignment_epochs=numbers[::-1]
+    )
+    value = records.ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=2,
+        previous_member_epoch=1,
+        state=0,
+        assigned_partitions=(held,),
+        partitions_pending_revocation=(),
+    )
+    assert write_value(value) == INT16.pack(0) + write_message(value)
 
 
 @pytest.mark.parametrize("version", range(5))

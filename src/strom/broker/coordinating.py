@@ -37,7 +37,7 @@ def settle(
 ) -> Response | Coroutine[Any, Any, Response] | Waiting:
     """Have the coordinator decide; answer with what `told` makes of its reply or refusal."""
     try:
-        reply = shard.ask(decide, shard.machine, asked, now_ms)
+        reply = shard.carry_out(decide(shard.machine, asked, now_ms))
     except KafkaError as error:
         return told(error)
     if isinstance(reply, Pending):

@@ -5,18 +5,20 @@ The consumer protocol (KIP-848) is off where the feature `group.version` is 0, o
 """
 
 from functools import lru_cache
+from typing import Final
 
 from strom.broker.context import Context
 from strom.metadata.feature_decisions import GROUP_VERSION
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
 
-CONSUMER = "consumer"
+CONSUMER: Final = "consumer"
 
 
 def require_consumer_protocol(context: Context) -> None:
     """Refuse what is asked by a protocol that is turned off."""
-    if not names_consumer(context.settings) or not context.image.features.get(GROUP_VERSION):
+    parts = context.parts
+    if not names_consumer(parts.settings) or not parts.image.features.get(GROUP_VERSION):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 

@@ -8,7 +8,7 @@ later decision answers.
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from strom.broker.coordinator_log import CoordinatorLog
 from strom.broker.pending import Pending, answer_of
@@ -28,8 +28,8 @@ from strom.wire.errors import ErrorCode, KafkaError
 log = logging.getLogger("strom.coordination")
 
 #: When something that is due is tried again that could not be written, or that failed by a fault.
-RETRY_MS = 500
-FAULT_RETRY_MS = 60_000
+RETRY_MS: Final = 500
+FAULT_RETRY_MS: Final = 60_000
 
 Reply = TypeVar("Reply")
 Arguments = ParamSpec("Arguments")
@@ -74,18 +74,9 @@ class Shard(Generic[M]):
         **kwargs: Arguments.kwargs,
     ) -> Reply | Coroutine[Any, Any, Reply]:
         """Carry out one decision; return its reply, or what gives it once it cannot be undone."""
-        reply = self._carry_out(decide(*args, **kwargs))
+        reply = self.carry_out(decide(*args, **kwargs))
         assert not isinstance(reply, Pending)
         return reply
-
-    def ask(
-        self,
-        decide: Callable[Arguments, Decision[KeyValue, Reply | Wait]],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Reply | Coroutine[Any, Any, Reply] | Pending:
-        """Do the same for a decision that may say that the answer depends on others."""
-        return self._carry_out(decide(*args, **kwargs))
 
     async def execute(
         self,
@@ -94,14 +85,15 @@ class Shard(Generic[M]):
         **kwargs: Arguments.kwargs,
     ) -> Reply:
         """Carry out one decision; return its reply once that cannot be undone."""
-        reply = self._carry_out(decide(*args, **kwargs))
+        reply = self.carry_out(decide(*args, **kwargs))
         if isinstance(reply, Pending):
             return cast(Reply, await answer_of(reply))
         return await reply if isinstance(reply, Coroutine) else reply
 
-    def _carry_out(
+    def carry_out(
         self, decision: Decision[KeyValue, Reply | Wait]
     ) -> Reply | Coroutine[Any, Any, Reply] | Pending:
+        """Carry out what was just decided; the answer may depend on others."""
         if self.is_closed:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         # No await from the decision to here and on to the end: the next one must see its effect.

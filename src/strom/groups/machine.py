@@ -7,7 +7,7 @@ that has nothing but offsets, a *simple* one, is in `offsets` alone.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from strom.groups import committing
@@ -34,16 +34,16 @@ Outcome = Decision[KeyValue, object]
 
 #: Timers of offsets: look at the groups behind this one; a topic that is gone, by name and id; look
 #: for the offsets of topics that are gone in the groups behind this one.
-EXPIRE = "offsets-expire"
-DELETED_TOPIC = "offsets-of-deleted"
-MISSING_TOPICS = "offsets-of-missing"
+EXPIRE: Final = "offsets-expire"
+DELETED_TOPIC: Final = "offsets-of-deleted"
+MISSING_TOPICS: Final = "offsets-of-missing"
 #: How many groups are looked at in one go.
-GROUPS_AT_ONCE = 200
-MINUTE_MS = 60_000
+GROUPS_AT_ONCE: Final = 200
+MINUTE_MS: Final = 60_000
 #: How many simple groups are remembered as what they are.
-SIMPLE_MAX = 1000
+SIMPLE_MAX: Final = 1000
 
-NOTHING: Outcome = Decision((), None)
+NOTHING: Final[Outcome] = Decision((), None)
 
 
 class GroupMachine:
@@ -277,17 +277,17 @@ def begin_consumer_sessions(machine: GroupMachine, now_ms: int) -> Outcome:
 # Who knows of what.
 
 #: By the type of key: takes the record as a fact (the groups, the key, the value or None).
-APPLY: dict[type, Callable[[dict[str, Any], Any, Any], None]] = {
+APPLY: Final[dict[type, Callable[[dict[str, Any], Any, Any], None]]] = {
     GroupMetadataKey: apply_classic,
     **dict.fromkeys(replay.KEYS, replay.apply),
 }
 #: By the type of group: the group as its offsets see it.
-OWNERS: dict[type, Callable[[Any], Owner]] = {
+OWNERS: Final[dict[type, Callable[[Any], Owner]]] = {
     ClassicGroup: ClassicOwner,
     ConsumerGroup: ConsumerOwner,
 }
 #: By the first word of the key: decides what follows from a timer.
-ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
+ON_TIMER: Final[dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]]] = {
     EXPIRE: GroupMachine.expire,
     DELETED_TOPIC: delete_offsets_of_topic,
     MISSING_TOPICS: delete_offsets_of_missing,
@@ -297,8 +297,8 @@ ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
     **dict.fromkeys(CONSUMER_TIMERS, consumer.on_timer),
 }
 #: Each decides what to do once the log was read, and when the metadata changed.
-ON_LOADED: list[Callable[[GroupMachine, int], Outcome]] = [
+ON_LOADED: Final[list[Callable[[GroupMachine, int], Outcome]]] = [
     begin_sessions,
     begin_consumer_sessions,
 ]
-ON_METADATA: list[Callable[[GroupMachine, Delta, int], Outcome]] = []
+ON_METADATA: Final[list[Callable[[GroupMachine, Delta, int], Outcome]]] = []

@@ -6,17 +6,21 @@ The bytes are those that `versioned` makes of the same classes.
 import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from strom.wire.primitives import INT16, text, varint
 
 #: How many ids of topics are remembered as bytes.
-IDS_MAX = 1000
+IDS_MAX: Final = 1000
 
-_VERSION = INT16.pack(0)
-_CURRENT = struct.Struct(">hiib")
-_NO_TAGS = b"\0"
+#: So many numbers, and no more, are written by a layout that is at hand.
+FEW: Final = 64
+
+_FEW: Final = tuple(struct.Struct(f">b{each}i") for each in range(FEW))
+_VERSION: Final = INT16.pack(0)
+_CURRENT: Final = struct.Struct(">hiib")
+_NO_TAGS: Final = b"\0"
 
 
 def key_writer(number: int) -> Callable[[Any], bytes]:
@@ -62,7 +66,10 @@ def _write_held(held: Sequence[Any], parts: list[bytes]) -> None:
 
 
 def _numbers(numbers: Sequence[int]) -> bytes:
-    return varint(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers)
+    count = len(numbers)
+    if count < FEW:
+        return _FEW[count].pack(count + 1, *numbers)
+    return varint(count + 1) + struct.pack(f">{count}i", *numbers)
 
 
 @lru_cache(IDS_MAX)

@@ -49,25 +49,17 @@ def write_keyed(
     codec: int = 0,
 ) -> bytearray:
     """Return a batch of the keys and values, all of this time."""
-    parts = []
+    parts: list[bytes] = []
     for index, (key, value) in enumerate(pairs):
         # Attributes and the distance to the first time are 0, and so is the count of headers.
+        place, key_size = _varint(index), _varint(len(key))
+        size = len(place) + len(key_size) + len(key) + 3
         if value is None:
-            body = b"".join((b"\0\0", _varint(index), _varint(len(key)), key, b"\x01\0"))
+            parts += (_varint(size + 1), b"\0\0", place, key_size, key, b"\x01\0")
         else:
-            body = b"".join(
-                (
-                    b"\0\0",
-                    _varint(index),
-                    _varint(len(key)),
-                    key,
-                    _varint(len(value)),
-                    value,
-                    b"\0",
-                )
-            )
-        parts.append(_varint(len(body)))
-        parts.append(body)
+            value_size = _varint(len(value))
+            size += len(value_size) + len(value)
+            parts += (_varint(size), b"\0\0", place, key_size, key, value_size, value, b"\0")
     payload = b"".join(parts)
     if codec:
         payload = bytes(compress(codec, payload))

@@ -24,6 +24,7 @@ is what version 2 is for: every end raises the epoch, so it can only be meant fo
 """
 
 from dataclasses import replace
+from typing import Final
 
 from strom.transactions.records import NO_EPOCH, NO_PRODUCER_ID
 from strom.transactions.transaction import (
@@ -37,7 +38,7 @@ from strom.transactions.transaction import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-COMPLETED = {
+COMPLETED: Final = {
     State.PREPARE_COMMIT: State.COMPLETE_COMMIT,
     State.PREPARE_ABORT: State.COMPLETE_ABORT,
 }

@@ -15,7 +15,7 @@ recognised by. Kafka's log has no place for it either.
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from strom.replicated.machine import Decision, KeyValue, TimerKey
 from strom.transactions.beginning import (
@@ -52,13 +52,13 @@ from strom.transactions.transaction import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-TIME_OUT: TimerKey = ("time-out",)
-EXPIRE: TimerKey = ("expire",)
+TIME_OUT: Final[TimerKey] = ("time-out",)
+EXPIRE: Final[TimerKey] = ("expire",)
 #: As many in one decision, so that its batch stays small; the rest follows at once.
-ENDED_MAX = 100
+ENDED_MAX: Final = 100
 #: And as many partitions of theirs, each of which may be of a topic with a long name.
-PARTITIONS_MAX = 3000
-EXPIRED_MAX = 1000
+PARTITIONS_MAX: Final = 3000
+EXPIRED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.replicated.machine import KeyValue
 from strom.transactions.records import (
@@ -34,9 +34,9 @@ from strom.transactions.records import (
 TopicPartition = tuple[str, int]
 
 #: The highest epoch. A client never gets it, so there is always one left to fence with.
-EPOCH_MAX = 2**15 - 1
+EPOCH_MAX: Final = 2**15 - 1
 #: From this `transaction.version` on every end raises the producer's epoch (KIP-890).
-RAISES_EPOCH_FROM = 2
+RAISES_EPOCH_FROM: Final = 2
 
 
 class State(IntEnum):
@@ -57,11 +57,11 @@ class State(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+PREPARED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 #: Nothing is open: a producer may begin, and the id may expire.
-AT_REST = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+AT_REST: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
-NEXT_STATES = {
+NEXT_STATES: Final = {
     State.EMPTY: {State.EMPTY, State.ONGOING, State.PREPARE_ABORT},
     State.ONGOING: {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT},
     State.PREPARE_COMMIT: {State.COMPLETE_COMMIT},
@@ -78,7 +78,7 @@ class Producer(NamedTuple):
     epoch: int
 
 
-NOBODY = Producer(NO_PRODUCER_ID, NO_EPOCH)
+NOBODY: Final = Producer(NO_PRODUCER_ID, NO_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ Value = TypeVar("Value")
 
 #: An unsigned varint of 32 bits takes five bytes at most.
 VARINT_BYTES_MAX: Final = 5
+#: Those of one byte, as nearly all are.
+_SHORT: Final = tuple(bytes((each,)) for each in range(0x80))
 
 
 class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here
@@ -43,7 +45,7 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 def varint(value: int) -> bytes:
     """Write an unsigned varint."""
     if value < 0x80:
-        return value.to_bytes(1, "big")
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

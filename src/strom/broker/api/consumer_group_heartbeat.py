@@ -15,7 +15,7 @@ Versions:
 
 from base64 import urlsafe_b64encode
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from strom.broker.context import Context, Waiting
@@ -26,7 +26,7 @@ from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
 from strom.groups.consumer.replies import Beat
-from strom.groups.consumer.request import Heartbeat, check_heartbeat
+from strom.groups.consumer.request import Heartbeat, check_assignor, check_heartbeat
 from strom.wire.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -34,10 +34,10 @@ from strom.wire.consumer_group_heartbeat import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-KEY = 68
-VERSIONS = range(2)
+KEY: Final = 68
+VERSIONS: Final = range(2)
 
-OWN_ID_FROM = 1
+OWN_ID_FROM: Final = 1
 
 
 def handle(
@@ -47,8 +47,10 @@ def handle(
     try:
         require_consumer_protocol(context)
         said = read_request(request, context)
-        limits = limits_of(said.group_id, context.image, context.settings)
-        check_heartbeat(said, limits.assignors, must_have_id=context.version >= OWN_ID_FROM)
+        check_heartbeat(said, must_have_id=context.version >= OWN_ID_FROM)
+        if said.assignor is not None:
+            limits = limits_of(said.group_id, context.image, context.settings)
+            check_assignor(said.assignor, limits.assignors)
         shard = context.parts.groups.shard_for(said.group_id)
     except KafkaError as error:
         return respond(error)

@@ -4,7 +4,7 @@ A decision of this package makes a `Change`, lets the steps of the protocol (`re
 on it, and returns what it has become. Nothing outside sees it before that.
 """
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from strom.groups.classic.group import ClassicGroup, Phase
 from strom.groups.classic.logged import group_record
@@ -21,9 +21,9 @@ from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey, Wait
 from strom.wire.errors import ErrorCode
 
 #: The first word of the keys of this package's timers.
-SESSION = "classic-session"
-JOIN = "classic-join"
-SYNC = "classic-sync"
+SESSION: Final = "classic-session"
+JOIN: Final = "classic-join"
+SYNC: Final = "classic-sync"
 
 Reply = TypeVar("Reply")
 

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode, KafkaError
 
-NOBODY: frozenset[str] = frozenset()
-NO_TIME = -1
+NOBODY: Final[frozenset[str]] = frozenset()
+NO_TIME: Final = -1
 
 
 class Phase(StrEnum):

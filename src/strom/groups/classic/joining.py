@@ -7,7 +7,7 @@ comes back with nothing changed is told again what it should know.
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.groups.classic import votes
 from strom.groups.classic.change import Change
@@ -23,7 +23,7 @@ from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: How long a newcomer's JoinGroup may wait. Its client may be gone, and it has no session yet.
-NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
+NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 JoinDecision = Decision[KeyValue, Joined | Wait]
 

@@ -9,6 +9,7 @@ one that ends the fetching of assignments, and a member that waits for nothing h
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from strom.groups.classic import votes
 from strom.groups.classic.change import Change
@@ -16,7 +17,7 @@ from strom.groups.classic.group import NOBODY, ClassicGroup, InitialDelay, Phase
 from strom.wire.errors import ErrorCode
 
 #: How often a round that nobody joined is looked at, at most; members may ask for no time at all.
-RETRY_MS_MIN = 1000
+RETRY_MS_MIN: Final = 1000
 
 
 def prepare_or_complete(change: Change, initial_delay_ms: int = 0) -> None:

@@ -105,17 +105,14 @@ class Draft:
 
     def decision(self, reply: Reply) -> Decision[KeyValue, Reply]:
         """Return what it has come to."""
-        soft: tuple[tuple[str, object], ...] = ()
-        if self.watch is not self._before:
-            soft = ((self.group.id, self.watch),)
-        outcome = None
-        if self.records:
-            outcome = Became(self.group.id, self._group_before, self.group)
+        records = tuple(self.records)
+        changed = self.watch is not self._before
         return Decision(
-            tuple(self.records),
+            records,
             reply,
-            timers=tuple(self.timers.items()),
-            soft=soft,
-            answers=tuple(self._answers),
-            outcome=outcome,
+            tuple(self.timers.items()),
+            ((self.group.id, self.watch),) if changed else (),
+            tuple(self._answers),
+            None,
+            Became(self.group.id, self._group_before, self.group) if records else None,
         )

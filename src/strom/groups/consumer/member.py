@@ -100,8 +100,9 @@ def placed(
     revoking: Held,
 ) -> Member:
     """Return the same member at that place on its way."""
-    # As `_replace` does, in a third of its time.
-    return Member(*member[:WHO], epoch, previous_epoch, state, assigned, revoking)
+    # As `_replace` does, in a fifth of its time: one is made for every step of every member.
+    place = (epoch, previous_epoch, state, assigned, revoking)
+    return tuple.__new__(Member, member[:WHO] + place)
 
 
 def partitions_of(held: Held) -> Partitions:

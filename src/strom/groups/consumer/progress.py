@@ -52,6 +52,6 @@ def take_step(
     if after.classic is None:
         if after.state is State.UNREVOKED_PARTITIONS:
             draft.call_after(REBALANCE, after.id, after.rebalance_timeout_ms)
-        else:
+        elif member.state is State.UNREVOKED_PARTITIONS:
             draft.call_no_more(after.id, REBALANCE)
     return after

@@ -87,12 +87,26 @@ def _merged(one: Held, other: Held) -> Held:
 
 def _step(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
     target = {topic: partitions for topic, partitions in aim.target.items() if topic in aim.topics}
+    if _is_all(member.assigned, target):
+        # As of nearly all when somebody comes or goes: only the epoch is another.
+        return moved(member, aim.epoch, State.STABLE, member.assigned, NOTHING)
     kept, revoking = _split(member.assigned, target)
     if revoking and _still_holds(aim, revoking):
         return moved(member, member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
     assigned, is_complete = _with_free(group, member, kept, target, aim.epoch)
     state = State.STABLE if is_complete else State.UNRELEASED_PARTITIONS
     return moved(member, aim.epoch, state, assigned, NOTHING)
+
+
+def _is_all(held: Held, target: Partitions) -> bool:
+    """Say whether what is held is the target, no more and no less."""
+    if len(held) != len(target):
+        return False
+    for topic, partitions in target.items():
+        mine = held.get(topic, NO_EPOCHS)
+        if len(mine) != len(partitions) or not partitions.issuperset(mine):
+            return False
+    return True
 
 
 def _split(held: Held, target: Partitions) -> tuple[Held, Held]:

@@ -56,7 +56,7 @@ class Heartbeat:
         )
 
 
-def check_heartbeat(said: Heartbeat, assignors: tuple[str, ...], *, must_have_id: bool) -> None:
+def check_heartbeat(said: Heartbeat, *, must_have_id: bool) -> None:
     """Refuse what no group could take, in Kafka's words; only old clients join without an id."""
     if must_have_id or said.epoch > JOINING or said.epoch == LEFT:
         _require_filled(said.member_id, "MemberId")
@@ -69,11 +69,14 @@ def check_heartbeat(said: Heartbeat, assignors: tuple[str, ...], *, must_have_id
         raise KafkaError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
     elif said.epoch < AWAY:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
-    if said.assignor is not None and said.assignor not in assignors:
+
+
+def check_assignor(name: str, known: tuple[str, ...]) -> None:
+    """Refuse an assignor that is not served, in Kafka's words."""
+    if name not in known:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {said.assignor} is not supported. "
-            f"Supported assignors: {', '.join(assignors)}.",
+            f"ServerAssignor {name} is not supported. Supported assignors: {', '.join(known)}.",
         )
 
 

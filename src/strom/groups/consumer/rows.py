@@ -72,7 +72,7 @@ def current_row(group_id: str, member: Member) -> KeyValue:
 
 def _write_held(held: Held) -> tuple[TopicPartitions, ...]:
     rows = []
-    for topic in sorted(held, key=_by_number):
+    for topic in held if len(held) < 2 else sorted(held, key=_by_number):
         epochs = held[topic]
         numbers = sorted(epochs)
         rows.append(

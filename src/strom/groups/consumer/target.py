@@ -80,7 +80,12 @@ def _racks(subscribers: Iterable[Subscriber], topics: Iterable[UUID], image: Ima
 def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[UUID]:
     """Return the topics that the member wants and that exist."""
     by_name = image.topics_by_name
-    return frozenset(by_name[name].id for name in group.topics_of(member) if name in by_name)
+    found: set[UUID] = set()
+    for name in group.topics_of(member):
+        topic = by_name.get(name)
+        if topic is not None:
+            found.add(topic.id)
+    return frozenset(found)
 
 
 def target_of(group: ConsumerGroup, member_id: str) -> Partitions:

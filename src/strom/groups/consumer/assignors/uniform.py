@@ -13,14 +13,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heapreplace
+from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors.nearness import nearest
 from strom.groups.consumer.assignors.subscriber import NO_RACKS, Partitions, Racks, Subscriber
 
 #: The place of a topic that nobody wants any more.
-NOWHERE = -1
-NONE: frozenset[int] = frozenset()
+NOWHERE: Final = -1
+NONE: Final[frozenset[int]] = frozenset()
 
 
 def assign(
@@ -57,8 +58,9 @@ class Shares:
         self._loads = [0] * len(subscribers)
         #: Those that get something else than what they had.
         self._changed: set[int] = set()
-        #: Of each topic, those that hold some of its partitions.
+        #: Of each topic, those that hold some of its partitions, and what is held of it.
         self._holders: list[set[int]] = [set() for _ in self._topics]
+        self._taken: list[set[int]] = [set() for _ in self._topics]
 
     def _wished(self) -> list[frozenset[int]]:
         known: dict[frozenset[UUID], frozenset[int]] = {}
@@ -73,7 +75,8 @@ class Shares:
 
     def keep(self) -> None:
         """Let everybody keep what it may keep."""
-        taken: list[set[int]] = [set() for _ in self._topics]
+        taken = self._taken
+        existing = [frozenset(range(count)) for count in self._counts]
         # A topic's hash is dear, and mostly it is the same topic as the one before.
         topic_before: UUID | None = None
         place = NOWHERE
@@ -84,7 +87,7 @@ class Shares:
                     topic_before, place = topic, self._places.get(topic, NOWHERE)
                 kept = NONE
                 if place in wish:
-                    kept = _still_free(partitions, taken[place], self._counts[place])
+                    kept = _still_free(partitions, taken[place], existing[place])
                 if len(kept) < len(partitions):
                     self._changed.add(member)
                 if kept:
@@ -134,8 +137,7 @@ class Shares:
             for place in wish:
                 readers[place].append(member)
         for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
-            held = [self._held[member][place] for member in self._holders[place]]
-            free = sorted(set(range(self._counts[place])).difference(*held))
+            free = sorted(set(range(self._counts[place])) - self._taken[place])
             if not free:
                 continue
             waiting = [(self._loads[member], member) for member in readers[place]]
@@ -216,12 +218,14 @@ class Shares:
         held[place] = held.get(place, NONE).union(partitions)
         self._loads[member] += len(partitions)
         self._holders[place].add(member)
+        self._taken[place].update(partitions)
         self._changed.add(member)
 
     def _remove(self, member: int, place: int, partitions: Collection[int]) -> None:
         held = self._held[member]
         held[place] = held[place].difference(partitions)
         self._loads[member] -= len(partitions)
+        self._taken[place].difference_update(partitions)
         self._changed.add(member)
         if not held[place]:
             del held[place]
@@ -238,9 +242,9 @@ class Shares:
         return shares
 
 
-def _still_free(partitions: frozenset[int], taken: set[int], count: int) -> frozenset[int]:
+def _still_free(
+    partitions: frozenset[int], taken: set[int], existing: frozenset[int]
+) -> frozenset[int]:
     """Return those that exist and that nobody has, mostly all of them."""
     free = partitions if partitions.isdisjoint(taken) else partitions.difference(taken)
-    if free and max(free) >= count:
-        return frozenset([each for each in free if each < count])
-    return free
+    return free if free <= existing else free & existing
