@@ -19,6 +19,8 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from strom.spark.stand_in import start_stand_in
+
 #: The same Python for workers as for the driver; else the first `python3` on the path is taken.
 _PYTHON = "PYSPARK_PYTHON"
 _WORKERS_PYTHON = "spark.pyspark.python"
@@ -72,7 +74,10 @@ def open_session(
         builder = builder.master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    with _home_without_zips() if is_ours else nullcontext():
+    with (
+        _home_without_zips() if is_ours else nullcontext(),
+        _python_of_forks() if is_found else nullcontext(),
+    ):
         session = builder.getOrCreate()
     if is_found:
         threading.Thread(target=_introduce, args=(session,), daemon=True).start()
@@ -96,6 +101,17 @@ def _is_found_by_others() -> bool:
     """
     found = subprocess.run([sys.executable, "-c", _FIND], capture_output=True, check=False)
     return found.returncode == 0
+
+
+@contextmanager
+def _python_of_forks() -> Iterator[None]:
+    """Have Spark's Python processes forked with all loaded; it is loaded while the JVM starts."""
+    python = os.environ[_PYTHON]
+    os.environ[_PYTHON] = start_stand_in() or python
+    try:
+        yield
+    finally:
+        os.environ[_PYTHON] = python
 
 
 @contextmanager
