@@ -216,3 +216,17 @@ def test_where_python_does_not_start_without_settings_nothing_stands_in(monkeypa
     monkeypatch.setattr(stand_in, "_LEAN", [sys.executable, "-c", "raise SystemExit(1)"])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert stand_in.start_stand_in.__wrapped__() is None
+
+
+@pytest.mark.parametrize(
+    ("home", "platform", "can"),
+    [(None, "linux", True), ("/opt/spark", "linux", False), (None, "darwin", False)],
+)
+def test_a_spark_that_was_chosen_has_its_own_processes(monkeypatch, home, platform, can):
+    from strom.spark import session
+
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("SPARK_HOME", home)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert session._can_fork() is can

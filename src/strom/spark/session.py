@@ -19,8 +19,6 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from strom.spark.stand_in import start_stand_in
-
 #: The same Python for workers as for the driver; else the first `python3` on the path is taken.
 _PYTHON = "PYSPARK_PYTHON"
 _WORKERS_PYTHON = "spark.pyspark.python"
@@ -75,8 +73,8 @@ def open_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     with (
+        _python_of_forks() if is_found and _can_fork() else nullcontext(),
         _home_without_zips() if is_ours else nullcontext(),
-        _python_of_forks() if is_found else nullcontext(),
     ):
         session = builder.getOrCreate()
     if is_found:
@@ -85,7 +83,7 @@ def open_session(
 
 
 def _introduce(session: SparkSession) -> None:
-    """Have Spark look for `format("strom")`, which takes two Python processes a second.
+    """Have Spark look for `format("strom")`, which takes two Python processes, and a while.
 
     Nothing is read: a frame that is not used asks only for its columns.
     """
@@ -103,9 +101,19 @@ def _is_found_by_others() -> bool:
     return found.returncode == 0
 
 
+def _can_fork() -> bool:
+    """Return whether Python processes can be forked, and with the PySpark that they would load.
+
+    A Spark that somebody has chosen brings its own, which may be another one.
+    """
+    return sys.platform == "linux" and _HOME not in os.environ
+
+
 @contextmanager
 def _python_of_forks() -> Iterator[None]:
     """Have Spark's Python processes forked with all loaded; it is loaded while the JVM starts."""
+    from strom.spark.stand_in import start_stand_in
+
     python = os.environ[_PYTHON]
     os.environ[_PYTHON] = start_stand_in() or python
     try:

@@ -33,8 +33,6 @@ def start_stand_in() -> str | None:
     It is one for the life of this process: a JVM is told once what Python is, and may have several
     sessions.
     """
-    if sys.platform != "linux":
-        return None
     home = Path(tempfile.mkdtemp(prefix="strom-spark-python-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     script, address = home / "python", home / "socket"
