@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,14 +59,16 @@ def processes():
 @pytest.fixture
 def serve(place, processes):
     def begin(**environment):
-        server = subprocess.Popen(
-            [sys.executable, "-m", fork_server.__name__, str(place / "socket")],
-            stdin=subprocess.PIPE,
-            env={**FORKED, **environment},
-        )
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(place / "socket"))
+            listener.listen()
+            server = subprocess.Popen(
+                [sys.executable, "-m", fork_server.__name__, str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                env={**FORKED, **environment},
+            )
         processes.append(server)
-        while not (place / "socket").exists():
-            assert server.poll() is None
         return server
 
     return begin
@@ -210,11 +213,18 @@ for arguments in ["-c", "import sys; print(sys.executable)"], ["-m", "telling", 
     assert not Path(script).parent.exists()
 
 
-def test_where_python_does_not_start_without_settings_nothing_stands_in(monkeypatch, tmp_path):
+def test_where_python_does_not_start_without_settings_nothing_stands_in(monkeypatch):
     from strom.spark import stand_in
 
     monkeypatch.setattr(stand_in, "_LEAN", [sys.executable, "-c", "raise SystemExit(1)"])
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert stand_in.start_stand_in.__wrapped__() is None
+
+
+def test_where_the_path_is_too_long_for_an_address_nothing_stands_in(monkeypatch, tmp_path):
+    from strom.spark import stand_in
+
+    (tmp_path / ("long" * 50)).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("long" * 50)))
     assert stand_in.start_stand_in.__wrapped__() is None
 
 

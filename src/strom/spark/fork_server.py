@@ -1,6 +1,6 @@
 """What all Python processes of a local Spark are forked from, with what they need loaded already.
 
-    python -m strom.spark.fork_server SOCKET
+    python -m strom.spark.fork_server LISTENER    # the number of a descriptor
 
 Spark starts half a dozen of them for the first query, one after the other: to find the format, to
 make the source, for a stream's offsets, to plan the read, to plan the write, and one that workers
@@ -61,9 +61,7 @@ def main() -> None:
     """Serve until the standard input ends, for then the owner is gone; a fork goes on from here."""
     # It is meant for the program in the foreground; Spark's JVM does not take it either.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(sys.argv[1])
-        listener.listen()
+    with socket.socket(fileno=int(sys.argv[1])) as listener:
         # Who calls meanwhile is answered when it is done.
         from strom.spark.daemon import load
 

@@ -8,6 +8,7 @@ import atexit
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,14 +43,26 @@ def start_stand_in() -> str | None:
     # Programs are not run from every directory, and some Pythons do not start without settings.
     if not os.access(script, os.X_OK) or subprocess.run(_LEAN, check=False).returncode:
         return None
-    server = subprocess.Popen(
-        [sys.executable, "-m", fork_server.__name__, str(address)],
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(str(address))
+        except OSError:
+            # The path of the directory may be longer than an address can be.
+            return None
+        # From now on who calls waits until all is loaded, and does not help itself.
+        listener.listen()
+        atexit.register(_end, _start(listener))
+    return str(script)
+
+
+def _start(listener: socket.socket) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", fork_server.__name__, str(listener.fileno())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
+        pass_fds=[listener.fileno()],
         env={**os.environ, **fork_server.FOR_ALL, fork_server.THREADS: fork_server.ONE_THREAD},
     )
-    atexit.register(_end, server)
-    return str(script)
 
 
 def _end(server: "subprocess.Popen[bytes]") -> None:
