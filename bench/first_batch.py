@@ -14,7 +14,7 @@ RECORDS = 1000
 
 
 def first_batch(args):
-    stage = Stage(args.bootstrap)
+    stage = Stage(args.bootstrap, is_plain=args.connector == PEER)
     side = next(each for each in connectors(stage) if each.name == args.connector)
     try:
         source, target = stage.new_topic(), stage.new_topic()

@@ -237,8 +237,9 @@ topics of 4 partitions. Both were warmed up. The peer is tuned as ours is by def
 MiB, 10,000 records a poll, batches of 900 kB. A read or a write is timed from naming the topic to
 the last row; what is read goes to `noop`. Latency is from sending a record to receiving what the
 query made of it; both write at least once there, without lingering. The first query of a session is
-the first of all in a JVM of its own; its bar is on the difference. 10 GB are the 1 GB topic ten
-times, in the same workers; their memory is what is resident.
+the first of all in a JVM of its own, the peer's in a session where nothing is begun for ours; its
+bar is on the difference. 10 GB are the 1 GB topic ten times, in the same workers; their memory is
+what is resident.
 
 - PySpark: {pyspark}
 - the peer: {peer}, resolved by Maven (`tests/peer/connector.xml`)

@@ -44,9 +44,14 @@ def connector_jars():
     return sorted(map(str, Path(found.stdout.strip()).glob("*.jar"))) if found.stdout else []
 
 
-def open_spark(home):
-    """A session that has both connectors; its workers run Strom as it is installed."""
-    from strom.spark.session import open_session
+def open_spark(home, *, is_plain):
+    """A session that has both connectors; its workers run Strom as it is installed.
+
+    A plain one has the same settings, and nothing begun that only `format("strom")` needs.
+    """
+    from pyspark.sql import SparkSession
+
+    from strom.spark.session import QUICK_CHECKPOINTS, RECOMMENDED, open_session
 
     java = subprocess.run([sys.executable, nodes.PEER, "java"], capture_output=True, text=True)
     os.environ["JAVA_HOME"] = java.stdout.strip()
@@ -57,9 +62,12 @@ def open_spark(home):
         "spark.local.dir": str(home / "local"),
         "spark.sql.warehouse.dir": str(home / "warehouse"),
     }
-    session = open_session(
-        "bench", "local[2]", quick_checkpoints=True, settings={**SETTINGS, **own}
-    )
+    settings = {**SETTINGS, **own}
+    if is_plain:
+        builder = SparkSession.builder.appName("bench").master("local[2]")
+        session = builder.config(map={**RECOMMENDED, **QUICK_CHECKPOINTS, **settings}).getOrCreate()
+    else:
+        session = open_session("bench", "local[2]", quick_checkpoints=True, settings=settings)
     session.sparkContext.setLogLevel("OFF")
     return session
 
@@ -67,13 +75,13 @@ def open_spark(home):
 class Stage:
     """A broker, a session, and the topics that are read."""
 
-    def __init__(self, bootstrap=None):
+    def __init__(self, bootstrap=None, *, is_plain=False):
         """With a broker of its own, or at the one that is there."""
         self.home = Path(tempfile.mkdtemp(prefix="strom-bench-"))
         self.broker = None if bootstrap else Strom({}).start()
         self.bootstrap = bootstrap or self.broker.bootstrap
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        self.spark = open_spark(self.home)
+        self.spark = open_spark(self.home, is_plain=is_plain)
         #: Those that are read, by the size of their values.
         self.topics = {}
         self._made = 0
@@ -122,12 +130,11 @@ class Stage:
     @contextmanager
     def memory_of_workers(self):
         """While it lasts the memory of each Python worker is looked at; the megabytes by worker."""
-        jvm = int(self.spark._jvm.java.lang.ProcessHandle.current().pid())
         found, done = {}, threading.Event()
 
         def look():
             while not done.wait(SAMPLES_EVERY_SECONDS):
-                for pid, megabytes in worker_memory(jvm):
+                for pid, megabytes in worker_memory():
                     found.setdefault(pid, []).append(megabytes)
 
         looking = threading.Thread(target=look)
@@ -139,8 +146,11 @@ class Stage:
             looking.join(STOP_SECONDS)
 
 
-def worker_memory(jvm):
-    """The resident megabytes of each Python worker of the JVM: they are forks of its daemons."""
+def worker_memory():
+    """The resident megabytes of each Python worker.
+
+    They are forks of Spark's daemons, which are forks of a child of this process.
+    """
     parents, pages = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -150,7 +160,8 @@ def worker_memory(jvm):
                 # It has ended meanwhile.
                 continue
             parents[int(entry.name)], pages[int(entry.name)] = int(fields[1]), int(fields[21])
-    daemons = {pid for pid, parent in parents.items() if parent == jvm}
+    children = {pid for pid, parent in parents.items() if parent == os.getpid()}
+    daemons = {pid for pid, parent in parents.items() if parent in children}
     megabytes = os.sysconf("SC_PAGE_SIZE") / 1e6
     return [(pid, pages[pid] * megabytes) for pid, parent in parents.items() if parent in daemons]
 

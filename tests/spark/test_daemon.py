@@ -78,14 +78,15 @@ def test_who_does_not_read_or_write_is_not_kept_waiting(start):
 
 
 @pytest.mark.slow
-def test_workers_of_a_session_are_forked_from_it(spark):
+def test_workers_of_a_session_are_forked_with_all_loaded(spark):
     def look(_):
         yield os.getppid(), "pandas" in sys.modules, "strom.spark.fetching" in sys.modules
 
     ((pid, *has),) = spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect()
-    assert OWN in command_of(pid)
+    assert "strom.spark.fork_server" in command_of(pid)
     assert threads_of(pid) == 1
     assert has == [True, True]
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
 def test_a_fork_draws_numbers_of_its_own():
