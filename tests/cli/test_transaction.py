@@ -73,6 +73,13 @@ def test_what_is_not_there_is_said(on_cluster, topic, arguments, words):
     assert words in on_cluster("transaction", *named, code=1).stderr
 
 
+def test_who_has_no_transaction_open_is_given_no_marker(on_cluster, topic):
+    """Of such a producer a broker tells -1 for the place where its transaction begins."""
+    on_cluster("produce", topic, "--partition", "0", text="v\n")
+    refused = on_cluster("transaction", "abort", topic, "0", "--start-offset", "-1", code=2)
+    assert "--start-offset" in refused.stderr
+
+
 def test_a_state_is_named_in_any_case_and_an_unknown_one_is_used_wrongly(
     on_cluster, producer, topic
 ):

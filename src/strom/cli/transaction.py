@@ -333,7 +333,7 @@ class AbortOptions(ReportOptions):
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, show_default=False)]
     start_offset: Annotated[
         int,
-        typer.Option("--start-offset", metavar="OFFSET", help="As `find-hanging` shows it."),
+        typer.Option("--start-offset", metavar="OFFSET", min=0, help="As `find-hanging` shows it."),
     ]
 
 
