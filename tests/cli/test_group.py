@@ -209,6 +209,8 @@ def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic, prot
         (("--to", "99"), 10),
         (("--to", "-3"), 7),
         (("--to", "@1"), 0),
+        (("--to", "@99999999999999999999"), 10),
+        (("--to", "1969-12-31T23:59:59.999+00:00"), 0),
         (("--shift", "4"), 6),
         (("--shift", "-5"), 0),
     ],
@@ -249,6 +251,13 @@ def test_groups_are_listed_and_deleted(on_cluster, group):
     assert group not in on_cluster("group", "list").stdout.split()
     assert "does not exist" in on_cluster("group", "describe", group, code=1).stderr
     assert "does not exist" in on_cluster("group", "delete", group, code=1).stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--show", "state")])
+def test_a_group_that_is_missing_does_not_hide_the_others(on_cluster, group, more):
+    told = on_cluster("group", "describe", "nobody's", group, *more, code=1)
+    assert group in told.stdout
+    assert told.stderr == "strom: Consumer group 'nobody's' does not exist.\n"
 
 
 def test_an_unknown_state_is_answered_with_those_there_are(on_cluster):

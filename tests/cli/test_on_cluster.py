@@ -221,6 +221,7 @@ def test_a_line_without_its_key_is_named(on_cluster, topic):
         ('{"headers": 1}', "line 1: headers should be an object or a list of pairs"),
         ('{"headers_base64": [["a", "?"]]}', "line 1: headers_base64 is not base64"),
         ('{"timestamp": "noon"}', "line 1: timestamp is no number of milliseconds"),
+        ('{"timestamp": 9223372036854775808}', "line 1: timestamp is no number of milliseconds"),
     ):
         assert problem in on_cluster("produce", topic, "--from-json", line, code=1).stderr
 

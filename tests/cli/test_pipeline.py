@@ -116,6 +116,19 @@ def test_what_has_run_is_listed_and_shown(strom, home):
     assert json.loads(strom("pipeline", "list", "-d", str(home), "--json").stdout) == [for_programs]
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_one_that_cannot_be_read_does_not_hide_the_others(strom, home, more):
+    for name in ("broken", "rides"):
+        with (directory := Directory(home, name)).held():
+            directory.write_status(status(DONE))
+    (home / "broken" / "status.json").write_text('{"pipeline": "broken"')
+    result = strom("pipeline", "list", "--dir", str(home), *more)
+    assert "/rides.py" in result.stdout
+    assert result.exit_code == 1
+    assert len(result.stderr.splitlines()) == 1
+    assert "broken/status.json cannot be read" in result.stderr
+
+
 def test_a_pipeline_that_never_ran_here(strom, home):
     with (directory := Directory(home, "rides")).held():
         directory.write_status(status(DONE))

@@ -14,6 +14,10 @@ BOUNDS = Bounds(10, 100)
         ("-5", Point(Kind.LAST, 5)),
         ("@1700000000000", Point(Kind.TIME, 1700000000000)),
         ("2026-11-16T10:30+01:00", Point(Kind.TIME, 1794821400000)),
+        # No record has such a time, and to a broker a number below 0 is no time at all.
+        ("1969-12-31T23:59:59.999+00:00", Point(Kind.TIME, 0)),
+        ("0001-01-01T00:00+12:00", Point(Kind.TIME, 0)),
+        ("@99999999999999999999", Point(Kind.TIME, 2**63 - 1)),
     ],
 )
 def test_points_are_read(text, point):

@@ -73,6 +73,19 @@ def test_what_is_not_there_is_said(on_cluster, topic, arguments, words):
     assert words in on_cluster("transaction", *named, code=1).stderr
 
 
+def test_who_has_no_transaction_open_is_given_no_marker(on_cluster, topic):
+    """Of such a producer a broker tells -1 for the place where its transaction begins."""
+    on_cluster("produce", topic, "--partition", "0", text="v\n")
+    refused = on_cluster("transaction", "abort", topic, "0", "--start-offset", "-1", code=2)
+    assert "--start-offset" in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--producer-id", "--longer-than"])
+@pytest.mark.parametrize("number", ["9223372036854775808", "-9223372036854775809"])
+def test_a_number_that_no_request_holds_is_refused(on_cluster, option, number):
+    assert option in on_cluster("transaction", "list", option, number, code=2).stderr
+
+
 def test_a_state_is_named_in_any_case_and_an_unknown_one_is_used_wrongly(
     on_cluster, producer, topic
 ):

@@ -344,6 +344,23 @@ def nothing_is_written_after_the_marker_of_version_1(talk):
     tx.read()
 
 
+def a_group_is_there_although_its_offsets_did_not_count(talk):
+    talk.create()
+    tx = Tx(talk).with_group()
+    group, place = talk.topic("-group"), {"partition_index": 0}
+    tx.init()
+    tx.commit_offset(5)
+    tx.end(ABORT)
+    tx.described()
+    tx.offset(stable=True)
+    asked = {"group_id": group, "topics": [{"name": talk.topic(), "partitions": [place]}]}
+    talk.ask("describe_groups", 6, {"groups": [group]})
+    talk.ask("offset_delete", 0, asked)
+    talk.ask("describe_groups", 6, {"groups": [group]})
+    for _ in range(2):
+        talk.ask("delete_groups", 2, {"groups_names": [group]})
+
+
 CASES = [
     a_newcomer_gets_a_higher_epoch,
     a_producer_may_say_which_epoch_it_has,
@@ -364,6 +381,7 @@ CASES = [
     a_zombie_gets_nothing_in,
     nothing_is_written_after_the_marker,
     nothing_is_written_after_the_marker_of_version_1,
+    a_group_is_there_although_its_offsets_did_not_count,
 ]
 
 

@@ -41,6 +41,39 @@ def test_robots_that_failed_are_asked_for_again_soon():
     assert polite.robots(None, "", NOW_MS).until_ms < kept_ms
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Crawl-delay: " + "9" * 5000,
+        "Crawl-delay: " + "9" * 400 + ".5",
+        "Crawl-delay: ²",
+        "Request-rate: ²/1",
+        "Disallow: //[x",
+        "Disallow: http://[x/",
+    ],
+)
+def test_a_line_of_robots_that_cannot_be_read_leaves_the_others_alone(line):
+    text = f"User-agent: *\nDisallow: /private/\n{line}\nDisallow: /secret/"
+    robots = polite.robots(200, text, NOW_MS)
+    assert robots.allows("http://site/flights")
+    assert not robots.allows("http://site/private/x")
+    assert not robots.allows("http://site/secret/x")
+
+
+def test_robots_of_nothing_but_empty_lines_are_read_in_one_go():
+    assert polite.robots(200, "\n" * 2_000_000, NOW_MS).allows("http://site/flights")
+
+
+def test_no_pace_is_slower_than_robots_are_asked_for_again():
+    robots = polite.robots(200, "User-agent: *\nCrawl-delay: 99999999999999999", NOW_MS)
+    assert robots.pace_ms == polite.ROBOTS_KEPT_MS
+
+
+def test_an_address_that_is_none_is_not_allowed():
+    robots = polite.robots(200, "User-agent: *\nDisallow: /private/", NOW_MS)
+    assert not robots.allows("http://[::1/flights")
+
+
 def test_each_host_has_its_own_pace():
     pace = Pace()
     pace.asked("a", NOW_MS, 200)
@@ -75,6 +108,10 @@ def test_back_off_grows_and_is_bounded():
         ("999999999", polite.RETRY_AFTER_MAX_MS),
         ("soon", None),
         ("-1", None),
+        ("9" * 5000, polite.RETRY_AFTER_MAX_MS),
+        ("²", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 9999 00:00:00 GMT", polite.RETRY_AFTER_MAX_MS),
         (None, None),
     ],
 )
@@ -87,3 +124,9 @@ def test_validators_become_a_conditional_request():
     asked = Validators.of(given).headers()
     assert asked == {"If-None-Match": '"a"', "If-Modified-Since": given["last-modified"]}
     assert Validators.of({}).headers() == {}
+
+
+def test_validators_that_no_request_can_carry_are_not_kept():
+    given = {"etag": '"ü"', "last-modified": "Tue, 15 Jan 2030 08:00:00 GMT"}
+    asked = Validators.of(given).headers()
+    assert asked == {"If-Modified-Since": given["last-modified"]}

@@ -86,7 +86,15 @@ def test_what_is_no_number_is_no_measurement(cell):
     assert {fact.topic for fact in others} == {"telemetry"}
 
 
-@pytest.mark.parametrize("cell", ["2999-01-01T00:00:00+00:00", "1066-10-14T00:00:00+00:00"])
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "2999-01-01T00:00:00+00:00",
+        "1066-10-14T00:00:00+00:00",
+        "0001-01-01T00:00:00+10:00",
+        "9999-12-31T23:59:59-10:00",
+    ],
+)
 def test_a_time_that_a_broker_would_refuse_is_a_dead_letter(cell):
     time = pages.telemetry(7, NOW_MS).html.split("<td>")[2].partition("<")[0]
     found = facts(TELEMETRY, pages.telemetry(7, NOW_MS).html.replace(time, cell, 1))

@@ -32,11 +32,11 @@ PATIENCE_SECONDS = 30
 class Stage:
     """A site, a broker with the topics, and a clock that all of them go by."""
 
-    def __init__(self, bootstrap, site, address, fetcher):
+    def __init__(self, bootstrap, site, address, fetcher, clock):
         self.bootstrap = bootstrap
         self.fetcher = fetcher
         self.site = site
-        self.clock = fetcher._now_ms
+        self.clock = clock
         self.jobs = {job.name: job for job in jobs.of_site(address)}
         self.address = address
 
@@ -114,7 +114,7 @@ def fetcher(clock):
 def stage(broker, fetcher, clock, faults):
     site = Site(SEED, clock, faults.get)
     with served(site) as address:
-        yield Stage(broker.bootstrap, site, address, fetcher)
+        yield Stage(broker.bootstrap, site, address, fetcher, clock)
 
 
 def names(records):
@@ -233,6 +233,15 @@ def test_a_page_that_moves_in_a_circle_is_given_up(stage, mover):
     scraper = stage.scraper()
     with pytest.raises(NotScrapedError, match="gave up"):
         follow(scraper, job, stage.clock.advance)
+
+
+@pytest.mark.parametrize("location", ["http://[::1/", "http://xn--/"])
+def test_a_page_that_has_moved_to_no_address_is_given_up(stage, mover, location):
+    address, places = mover
+    places["/a"] = location
+    job = dataclasses.replace(stage.jobs["rockets"], url=f"{address}/a")
+    with pytest.raises(NotScrapedError):
+        follow(stage.scraper(), job, stage.clock.advance)
 
 
 def test_a_host_is_not_asked_faster_than_it_likes(stage):

@@ -269,6 +269,15 @@ def test_what_a_member_chooses_is_what_most_choose(table):
     assert table.group.assignor(("range",)) == "range"
 
 
+@pytest.mark.parametrize("known", [("uniform", "range"), ("range", "uniform")])
+@pytest.mark.parametrize("chosen", [("range", "uniform"), ("uniform", "range")])
+def test_of_as_many_votes_uniform_wins(table, chosen, known):
+    """Apache Kafka was asked, in every order."""
+    for name, assignor in zip("ab", chosen, strict=True):
+        table.join(name, "t", assignor=assignor)
+    assert table.group.assignor(known) == "uniform"
+
+
 def test_the_range_assignor_is_used_when_it_is_chosen():
     """GRP-12."""
     table = Table({"t": 4, "u": 4})

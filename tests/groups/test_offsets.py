@@ -235,6 +235,24 @@ def test_offsets_of_an_aborted_transaction_never_were():
     table.commit(transaction=(9, 0), t_0=5)
     table.machine.on_marker(9, 0, committed=False)
     assert table.offsets() == {}
+
+
+def test_a_group_whose_offsets_did_not_count_is_there_until_it_expires():
+    table = Table()
+    table.commit(transaction=(9, 0), t_0=5)
+    table.machine.on_marker(9, 0, committed=False)
+    assert table.machine.group_ids() == ["g"]
+    assert table.machine.owner("g").is_empty()
+    table.expire()
+    assert table.machine.group_ids() == []
+
+
+def test_a_group_of_its_own_is_not_there_for_offsets_that_did_not_count():
+    table = Table()
+    table.commit(transaction=(9, 0), t_0=5)
+    table.become(empty_group(since_ms=table.now_ms))
+    table.machine.on_marker(9, 0, committed=False)
+    table.expire()
     assert table.machine.group_ids() == []
 
 

@@ -71,8 +71,8 @@ def test_the_command_asks_brokers_and_spark(spark, strom_topics, tmp_path, monke
     monkeypatch.setattr("strom.pipelines.session.open_session_for", lambda *_: spark)
     monkeypatch.setattr(commands, "end", lambda _: None)
     file = tmp_path / "rides.py"
-    topic = strom_topics.make()
-    file.write_text(FILE.format(source=topic, target=topic, column=column))
+    source, target = strom_topics.make(), strom_topics.make()
+    file.write_text(FILE.format(source=source, target=target, column=column))
     words = ["pipeline", "validate", str(file), "--connect", "-b", strom_topics.bootstrap]
     result = CliRunner().invoke(app, words, prog_name="strom")
     if column == "km":

@@ -96,6 +96,59 @@ def test_what_nobody_reads_is_odd_but_runs():
     assert names(Graph.of(pipeline).above("out")) == ["rides", "out"]
 
 
+@pytest.mark.parametrize(
+    ("reading", "topic"),
+    [
+        ({"topic": "events"}, "events"),
+        ({"subscribe": "others,events"}, "events"),
+        ({"subscribePattern": "events.*"}, "events-clean"),
+        ({"assign": '{"events": [0]}'}, "events"),
+    ],
+)
+def test_what_a_sink_writes_and_its_own_source_reads_is_told(reading, topic):
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", **reading)
+    add_step(pipeline, "clean", "rides")
+    pipeline.to_topic("out", of="clean", topic=topic)
+    assert check(pipeline) == (
+        (),
+        (
+            f"sink 'out' writes into topic '{topic}', which source 'rides' reads: what is written "
+            "is read again, without end",
+        ),
+    )
+
+
+def test_dead_letters_that_their_source_reads_are_told():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", subscribePattern="rides.*", json="km int", dead_letters="rides-dead")
+    assert "sink 'rides-dead-letters' writes into topic 'rides-dead'" in check(pipeline).warnings[0]
+
+
+def test_a_table_and_another_cluster_may_have_the_topic_of_a_sink():
+    pipeline = rides()
+    pipeline.table("riders")
+    add_step(pipeline, "both", "rides", "riders")
+    pipeline.to_topic("riders-again", of="both", topic="riders")
+    pipeline.to_topic("copy", of="rides", topic="rides", **{"kafka.bootstrap.servers": "b:9092"})
+    assert check(pipeline) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("declare", "told"),
+    [
+        (lambda p: p.topic(5, "events"), "5 is no name"),
+        (lambda p: p.to_topic("more", of=["rides"]), "['rides'] is no name"),
+        (lambda p: setattr(p, "name", None), "None is no name"),
+    ],
+)
+def test_what_is_no_text_is_no_name(declare, told):
+    pipeline = rides()
+    pipeline.to_topic("out", of="rides")
+    declare(pipeline)
+    assert problems(pipeline) == (f"{told}: names are texts",)
+
+
 def test_from_a_sink_nothing_is_read():
     pipeline = rides()
     pipeline.to_topic("out", of="rides")

@@ -66,6 +66,21 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(written, text, told):
     assert "rides.py" in str(caught.value)
 
 
+def test_a_neighbour_that_is_no_python_is_named_itself(written):
+    neighbour = written("KM = 10\n\nKM = (", "half_written_neighbour.py")
+    path = written(HEAD + "import half_written_neighbour\np = Pipeline('a')")
+    with pytest.raises(PipelineError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{neighbour}, line 3: ")
+
+
+def test_a_file_of_no_lines_at_all_is_named_without_one(written):
+    path = written("\0")
+    with pytest.raises(PipelineError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(PipelineError, match="is no file"):
         load(tmp_path / "gone.py")

@@ -111,6 +111,7 @@ def test_what_is_no_json_object_is_refused_with_the_reason(value, wanted):
         ("boolean", "1", "field a: '1' is no boolean"),
         ("decimal(4,2)", "100", "field a: '100' is out of the range of decimal(4,2)"),
         ("decimal(4,2)", "1e999999", "is out of the range of decimal(4,2)"),
+        ("decimal(4,2)", "1e9999999999999999999", "field a: 'Infinity' is no number"),
         ("decimal(4,2)", "NaN", "field a: 'NaN' is no number"),
         ("decimal(4,2)", "[]", "field a: '[]' is no number"),
         ("binary", '"???"', "field a: '???' is no base64"),

@@ -1,5 +1,6 @@
 """MSG-12: values that are Protobuf, both ways, and bytes that are none."""
 
+import math
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -7,7 +8,7 @@ import pytest
 
 pytest.importorskip("google.protobuf", reason="protobuf is not installed")
 
-from google.protobuf import descriptor_pb2, timestamp_pb2
+from google.protobuf import descriptor_pb2, struct_pb2, timestamp_pb2
 from google.protobuf.descriptor import FieldDescriptor as Of
 
 from strom.spark.bodies.body import (
@@ -142,6 +143,13 @@ def test_of_one_message_the_fields_that_it_does_not_know_are_passed_over():
 def test_what_is_no_such_message_is_refused_with_the_reason(value, wanted):
     with pytest.raises(UnreadableError, match=wanted):
         body(("a", Of.TYPE_STRING)).reader()(value)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_value_that_is_no_json_is_refused_with_the_reason(number):
+    value = struct_pb2.Value(number_value=number).SerializeToString()
+    with pytest.raises(UnreadableError, match="number_value"):
+        body(("a", known("Value"))).reader()(b"\x0a%c%b" % (len(value), value))
 
 
 def test_in_the_older_syntax_fields_may_be_required_and_texts_are_looked_at_here():

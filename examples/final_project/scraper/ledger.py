@@ -118,21 +118,28 @@ def read_back(bootstrap: str, topics: list[str]) -> Seen:
             for number in known[topic].partitions
         }
         consumer.assign([TopicPartition(*each, OFFSET_BEGINNING) for each in open_partitions])
-        return _read_to_ends(consumer, open_partitions)
+        return read_to_ends(consumer, open_partitions)
     finally:
         consumer.close()
 
 
-def _read_to_ends(consumer: Consumer, open_partitions: set[tuple[str, int]]) -> Seen:
+def read_to_ends(consumer: Consumer, open_partitions: set[tuple[str, int]]) -> Seen:
+    """Return what the partitions hold; a broker that says nothing any more is given up."""
     seen = Seen()
+    silent = 0.0
     while open_partitions:
+        silent += POLL_SECONDS
         for message in consumer.consume(MESSAGES_PER_POLL, POLL_SECONDS):
             if (error := message.error()) is None:
+                silent = 0.0
                 _learn(seen, message)
             elif error.code() == KafkaError._PARTITION_EOF:
+                silent = 0.0
                 open_partitions.discard((message.topic(), message.partition()))
             elif not error.retriable():
                 raise KafkaException(error)
+        if silent >= SECONDS_MAX:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "reading back what is there"))
     return seen
 
 

@@ -27,7 +27,12 @@ ROBOTS_MISSED_MS = 30_000
 #: So often a page may be elsewhere before it is given up (RFC 9309, 2.3.1.2 has as many).
 REDIRECTS_MAX = 5
 
-_DELAY = re.compile(r"^(\s*crawl-delay\s*:\s*)(\d*\.\d+)", re.IGNORECASE | re.MULTILINE)
+#: As many digits as a wait may have, and more than any that is meant.
+DIGITS_MAX = 15
+
+_DELAY = re.compile(
+    rf"^([ \t]*crawl-delay[ \t]*:[ \t]*)(\d{{0,{DIGITS_MAX}}}\.\d+)", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +45,45 @@ class Robots:
 
     def allows(self, url: str) -> bool:
         """Return whether the page may be fetched."""
-        return self.rules.can_fetch(AGENT, url)
+        try:
+            return self.rules.can_fetch(AGENT, url)
+        except ValueError:
+            # No address at all: a redirect may lead anywhere.
+            return False
 
 
 def robots(status: int | None, text: str, now_ms: int) -> Robots:
     """Return what the answer to /robots.txt means; None is no answer."""
-    rules = RobotFileParser()
     if status == 200:
         # Python's parser knows whole seconds only, and passes others over.
         whole = _DELAY.sub(lambda found: f"{found[1]}{ceil(float(found[2]))}", text)
-        rules.parse(whole.splitlines())
+        rules = _parsed(whole.splitlines())
         return Robots(rules, _pace_ms(rules), now_ms + ROBOTS_KEPT_MS)
+    rules = RobotFileParser()
     if status is not None and 400 <= status < 500:
         rules.parse([])
         return Robots(rules, PACE_DEFAULT_MS, now_ms + ROBOTS_KEPT_MS)
     rules.parse(["User-agent: *", "Disallow: /"])
     return Robots(rules, PACE_DEFAULT_MS, now_ms + ROBOTS_MISSED_MS)
+
+
+def _parsed(lines: list[str]) -> RobotFileParser:
+    """Return the rules; Python's parser raises for some lines, which are passed over then."""
+    rules = RobotFileParser()
+    try:
+        rules.parse(lines)
+    except ValueError:
+        rules = RobotFileParser()
+        rules.parse([line for line in lines if _can_be_parsed(line)])
+    return rules
+
+
+def _can_be_parsed(line: str) -> bool:
+    try:
+        RobotFileParser().parse(["User-agent: *", line])
+    except ValueError:
+        return False
+    return True
 
 
 def _pace_ms(rules: RobotFileParser) -> int:
@@ -64,7 +92,7 @@ def _pace_ms(rules: RobotFileParser) -> int:
         paces.append(1000 * rate.seconds // max(1, rate.requests))
     if delay := rules.crawl_delay(AGENT):
         paces.append(1000 * int(delay))
-    return max(paces[1:], default=paces[0])
+    return min(ROBOTS_KEPT_MS, max(paces[1:], default=paces[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +104,12 @@ class Validators:
 
     @classmethod
     def of(cls, headers: Mapping[str, str]) -> "Validators":
-        """Return the validators of an answer."""
-        return cls(headers.get("etag"), headers.get("last-modified"))
+        """Return the validators of an answer, those that can be sent back."""
+        etag, last_modified = (
+            value if value is not None and value.isascii() else None
+            for value in (headers.get("etag"), headers.get("last-modified"))
+        )
+        return cls(etag, last_modified)
 
     def headers(self) -> dict[str, str]:
         """Return the headers of a conditional request."""
@@ -113,10 +145,10 @@ def retry_after_ms(value: str | None, now_ms: int) -> int | None:
     """Return how long a Retry-After header asks us to wait; None if it cannot be read."""
     if value is None:
         return None
-    if value.strip().isdigit():
-        return min(RETRY_AFTER_MAX_MS, 1000 * int(value))
+    if value.isascii() and value.strip().isdigit():
+        return min(RETRY_AFTER_MAX_MS, 1000 * int(value.strip().lstrip("0")[:DIGITS_MAX] or 0))
     try:
         until_ms = int(1000 * parsedate_to_datetime(value).timestamp())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(RETRY_AFTER_MAX_MS, max(0, until_ms - now_ms))

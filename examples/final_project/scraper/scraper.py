@@ -121,9 +121,15 @@ class Scraper:
             self.counts["gave up"] += 1
             log.warning("%s: gave up after %d redirects, at %s", job.name, page.redirects, page.url)
             return None
-        moved = Page(urljoin(page.url, location), page.redirects + 1)
+        try:
+            moved = Page(urljoin(page.url, location), page.redirects + 1)
+            wait_ms = self._pace.wait_ms(moved.host, self._now_ms())
+        except ValueError as error:
+            self.counts["gave up"] += 1
+            log.warning("%s: gave up: it has moved to no address: %s", job.name, error)
+            return None
         self._moved[job.url] = moved
-        return Again(self._pace.wait_ms(moved.host, self._now_ms()), HELD_BACK)
+        return Again(wait_ms, HELD_BACK)
 
     def _write(
         self, job: Job, facts: list[Fact], page: Page, validators: Validators

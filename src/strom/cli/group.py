@@ -126,14 +126,17 @@ def describe(options: DescribeOptions) -> None:
     admin = client.admin(options)
     needs_positions = options.json or options.show is not View.STATE
     while True:
+        groups, missing = described(admin, options.groups)
         found = [
-            (group, positions(admin, options, group) if needs_positions else [])
-            for group in described(admin, options.groups)
+            (group, positions(admin, options, group) if needs_positions else []) for group in groups
         ]
         # Not before: to ask may take seconds, in which the screen would be empty.
         if options.watch is not None and sys.stdout.isatty():
             console().clear()
         show(options, found)
+        if missing and options.groups:
+            names = "; ".join(f"Consumer group '{each}' does not exist." for each in missing)
+            raise Failure(names)
         if options.watch is None:
             return
         # Who reads it from a pipe sees it now, not when there is enough for a block.
@@ -141,21 +144,25 @@ def describe(options: DescribeOptions) -> None:
         time.sleep(options.watch)
 
 
-def described(admin: "AdminClient", names: list[str] | None) -> "list[ConsumerGroupDescription]":
-    """Return what the cluster says of the groups; one that does not exist is a Failure."""
+def described(
+    admin: "AdminClient", names: list[str] | None
+) -> "tuple[list[ConsumerGroupDescription], list[str]]":
+    """Return what the cluster says of the groups, and which of them it does not have.
+
+    Of all groups one may be missing too: it was there when they were listed.
+    """
     from confluent_kafka import ConsumerGroupState
 
     with client.refusals():
         if not names:
             names = [each.group_id for each in admin.list_consumer_groups().result().valid]
         if not names:
-            return []
-        futures = admin.describe_consumer_groups(sorted(names))
+            return [], []
+        futures = admin.describe_consumer_groups(sorted(set(names)))
         groups: list[ConsumerGroupDescription] = [each.result() for each in futures.values()]
-    for group in groups:
-        if group.state == ConsumerGroupState.DEAD:
-            raise Failure(f"Consumer group '{group.group_id}' does not exist.")
-    return sorted(groups, key=lambda group: group.group_id)
+    groups.sort(key=lambda group: group.group_id)
+    missing = [each.group_id for each in groups if each.state == ConsumerGroupState.DEAD]
+    return [each for each in groups if each.state != ConsumerGroupState.DEAD], missing
 
 
 def show(

@@ -291,23 +291,36 @@ def graph(options: GraphOptions) -> None:
 @taking(HomeOptions)
 def list_pipelines(options: HomeOptions) -> None:
     """List the pipelines that have run here, and how they are."""
-    with told():
-        found = [each.status() for each in directories(options.home)]
-    known = [status for status in found if status is not None]
+    known, unreadable = statuses(options.home)
     if options.json:
         print_json([asdict(status) for status in known])
-        return
-    rows = [
-        (
-            each.pipeline,
-            each.state,
-            len(each.sinks),
-            sum(sink.rows for sink in each.sinks),
-            each.file,
-        )
-        for each in known
-    ]
-    print_table(("Pipeline", "State", "Sinks#", "Rows#", "File"), rows)
+    else:
+        rows = [
+            (
+                each.pipeline,
+                each.state,
+                len(each.sinks),
+                sum(sink.rows for sink in each.sinks),
+                each.file,
+            )
+            for each in known
+        ]
+        print_table(("Pipeline", "State", "Sinks#", "Rows#", "File"), rows)
+    if unreadable:
+        raise Failure("; ".join(unreadable))
+
+
+def statuses(home: Path) -> tuple[list[Status], list[str]]:
+    """Return how the pipelines of a directory are, and of which it cannot be read."""
+    known, unreadable = [], []
+    for each in directories(home):
+        try:
+            found = each.status()
+        except PipelineError as error:
+            unreadable.append(str(error))
+        else:
+            known += [found] if found is not None else []
+    return known, unreadable
 
 
 @app.command(epilog=examples("strom pipeline status rides", "strom pipeline status rides --json"))

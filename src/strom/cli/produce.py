@@ -22,6 +22,7 @@ from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import ReportOptions, Topic, examples, taking
 from strom.cli.output import console
+from strom.cli.span import TIME_MS_MAX
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -303,7 +304,7 @@ def json_timestamp_ms(line: dict[str, Any], number: int) -> int:
     timestamp = line.get("timestamp")
     if timestamp is None:
         return 0
-    if not isinstance(timestamp, int) or isinstance(timestamp, bool):
+    if type(timestamp) is not int or timestamp > TIME_MS_MAX:
         raise Failure(f"line {number}: timestamp is no number of milliseconds")
     return max(timestamp, 0)
 

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from strom.cli.quantity import read_time_ms
 
+#: What a broker takes as a time.
+TIME_MS_MAX = 2**63 - 1
+
 
 class Kind(Enum):
     """How a point is given."""
@@ -49,7 +52,8 @@ def read_point(text: str) -> Point:
     if text.startswith("-") and text[1:].isdecimal():
         return Point(Kind.LAST, int(text[1:]))
     try:
-        return Point(Kind.TIME, read_time_ms(text))
+        # Below 0 a number means other things to a broker, and more than it takes no record has.
+        return Point(Kind.TIME, min(max(read_time_ms(text), 0), TIME_MS_MAX))
     except ValueError:
         raise ValueError(
             f"{text!r} is no place to read from or to: write beginning, end, an offset, "

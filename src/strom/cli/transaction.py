@@ -35,6 +35,8 @@ STATES = (
 TIMEOUT_MINUTES_MAX = 15
 GRACE_MINUTES = 5
 ABORT = False
+#: What a request can hold; below 0 nobody is meant, or everybody.
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 Address = tuple[str, int]
 
@@ -85,11 +87,23 @@ class ListOptions(ReportOptions):
     ] = field(default_factory=list)
     producer_id: Annotated[
         list[int],
-        typer.Option("--producer-id", metavar="ID", help="Only of this producer; repeatable."),
+        typer.Option(
+            "--producer-id",
+            metavar="ID",
+            min=LONG_MIN,
+            max=LONG_MAX,
+            help="Only of this producer; repeatable.",
+        ),
     ] = field(default_factory=list)
     longer_than: Annotated[
         int,
-        typer.Option("--longer-than", metavar="MS", help="Only those that run for longer."),
+        typer.Option(
+            "--longer-than",
+            metavar="MS",
+            min=LONG_MIN,
+            max=LONG_MAX,
+            help="Only those that run for longer.",
+        ),
     ] = -1
 
 
@@ -333,7 +347,7 @@ class AbortOptions(ReportOptions):
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, show_default=False)]
     start_offset: Annotated[
         int,
-        typer.Option("--start-offset", metavar="OFFSET", help="As `find-hanging` shows it."),
+        typer.Option("--start-offset", metavar="OFFSET", min=0, help="As `find-hanging` shows it."),
     ]
 
 

@@ -90,12 +90,15 @@ class GroupMachine:
         apply = APPLY.get(type(key))
         if apply is not None:
             apply(self.groups, key, value)
+            if self.offsets.bare:
+                self.offsets.bare.discard(group_of(key))
 
     def take_over(self, outcome: object) -> bool:
         """Have what a consumer group has become, if it was worked out of the one that is here."""
         if not isinstance(outcome, Became) or self.groups.get(outcome.id) is not outcome.before:
             return False
         self.groups[outcome.id] = outcome.after
+        self.offsets.bare.discard(outcome.id)
         return True
 
     def on_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:

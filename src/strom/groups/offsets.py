@@ -5,6 +5,9 @@ there is one makes the partition's offset unstable. The commit that was written 
 whether it was a transaction's or not; so what was written after a pending offset *supersedes*
 it, and nothing of it is left when its transaction is committed (KAFKA-5600).
 
+A group that nobody has joined is there because of its offsets, and also if none of them counted:
+Kafka has such a group until it next looks for what expired.
+
 All of it is durable: it follows from the records, in their order, and from the markers.
 """
 
@@ -42,15 +45,17 @@ class Offsets:
         self.by_producer: dict[int, dict[Spot, Pending]] = {}
         #: By group: the producers whose transactions may change a place's offset.
         self.open: dict[str, dict[Place, set[int]]] = {}
+        #: Groups with offsets that did not count; those with records of their own are not in it.
+        self.bare: set[str] = set()
         self._order = 0
 
     def __contains__(self, group_id: str) -> bool:
-        """Whether the group has offsets, or may have some when a transaction ends."""
-        return group_id in self.by_group or group_id in self.open
+        """Whether the group has offsets, may have some when a transaction ends, or might have."""
+        return group_id in self.by_group or group_id in self.open or group_id in self.bare
 
     def group_ids(self) -> set[str]:
-        """Return the groups that have offsets, or may have some when a transaction ends."""
-        return {*self.by_group, *self.open}
+        """Return the groups that are there because of offsets."""
+        return {*self.by_group, *self.open, *self.bare}
 
     def of(self, group_id: str) -> ByPlace:
         """Return what the group has committed."""
@@ -98,7 +103,9 @@ class Offsets:
         """Let the offsets of the producer's transaction count, or forget them."""
         for (group_id, place), pending in self.by_producer.pop(producer_id, {}).items():
             self._close(group_id, place, producer_id)
-            if committed and pending.value is not None:
+            if not committed:
+                self.bare.add(group_id)
+            elif pending.value is not None:
                 self._set(group_id, place, pending.value)
                 self._supersede((group_id, place), before=pending.order)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody does
 
 from strom.pipelines.declaration import FAIL, FRAME, TABLE, Node, Sink, Source, Step
@@ -79,11 +79,21 @@ class Frames:
 
 
 def newest(records: DataFrame) -> DataFrame:
-    """Return the newest record of each key, without keys whose newest value is null."""
-    order = F.struct("partition", "offset")
-    columns = [F.max_by(F.struct("*"), order).alias("record")]
-    found = records.where("key IS NOT NULL").groupBy("key").agg(*columns)
-    return found.select("record.*").where("value IS NOT NULL")
+    """Return the newest record of each key, without keys whose newest value is null.
+
+    In a partition the last one counts, as for compaction. A key is in two partitions if their
+    number has grown; then the later one counts.
+    """
+    keyed = records.where("key IS NOT NULL")
+    last = _latest(keyed, F.col("offset"), "key", "topic", "partition")
+    return _latest(last, F.struct("timestamp", "topic", "partition"), "key").where(
+        "value IS NOT NULL"
+    )
+
+
+def _latest(records: DataFrame, order: Column, *of: str) -> DataFrame:
+    latest = records.groupBy(*of).agg(F.max_by(F.struct("*"), order).alias("record"))
+    return latest.select("record.*")
 
 
 def _columns(source: Source, records: DataFrame) -> DataFrame:

@@ -103,6 +103,8 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
 def check(pipeline: Pipeline) -> Findings:
     """Return everything that is wrong or odd about a pipeline."""
     nodes = pipeline.nodes
+    if untexts := tuple(_no_texts(pipeline)):
+        return Findings(untexts, ())
     problems = [*_setting_problems(pipeline), *_name_problems(pipeline), *_input_problems(nodes)]
     for node in nodes:
         problems += _own_problems(node)
@@ -111,7 +113,7 @@ def check(pipeline: Pipeline) -> Findings:
     circle = None if problems else _circle(nodes)
     if circle:
         problems.append(f"a circle: {' → '.join(circle)}; a step cannot come after itself")
-    return Findings(tuple(problems), () if problems else tuple(_unused(nodes)))
+    return Findings(tuple(problems), () if problems else (*_unused(nodes), *_echoes(nodes)))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -141,6 +143,17 @@ def _setting_problems(pipeline: Pipeline) -> Iterable[str]:
             yield f"bootstrap = '{settings.bootstrap}': {error}"
     if not isinstance(settings.every, str) or not TIME.fullmatch(settings.every):
         yield f"every = {settings.every!r} is no time such as '1 second' or '5 minutes'"
+
+
+def _no_texts(pipeline: Pipeline) -> Iterable[str]:
+    """Yield what stands where a name should, and is none."""
+    for given in (pipeline.name, *(name for node in pipeline.nodes for name in _names(node))):
+        if not isinstance(given, str):
+            yield f"{given!r} is no name: names are texts"
+
+
+def _names(node: Node) -> tuple[object, ...]:
+    return node.name, *node.inputs
 
 
 def _name_problems(pipeline: Pipeline) -> Iterable[str]:
@@ -239,3 +252,26 @@ def _unused(nodes: Sequence[Node]) -> Iterable[str]:
     for node in nodes:
         if not isinstance(node, Sink) and node.name not in used:
             yield f"{kind_of(node)} '{node.name}' is read by nobody and will not run"
+
+
+def _echoes(nodes: Sequence[Node]) -> Iterable[str]:
+    """Yield the sinks that write into a topic which they are made from."""
+    # Loaded here: commands that have nothing to do with pipelines start without it.
+    from strom.spark.options import ReadOptions
+    from strom.spark.write_options import WriteOptions
+
+    graph = Graph(in_order(nodes))
+    for sink in graph.sinks:
+        if sink.kind != TOPIC:
+            continue
+        to = WriteOptions.parse({SERVERS: ANY_SERVER, **sink.options}, streaming=True)
+        for source in graph.sources_of(sink.name):
+            if source.kind != TOPIC or to.topic is None:
+                continue
+            read = ReadOptions.parse({SERVERS: ANY_SERVER, **source.options}, streaming=True)
+            same = read.connection.servers == to.connection.servers
+            if same and read.subscription.reads(to.topic):
+                yield (
+                    f"sink '{sink.name}' writes into topic '{to.topic}', which source "
+                    f"'{source.name}' reads: what is written is read again, without end"
+                )

@@ -73,7 +73,10 @@ def _known(module: ModuleType) -> Iterator[None]:
 def _told(path: Path, error: BaseException) -> str:
     """Return what is wrong with a file, with the line of it."""
     if isinstance(error, SyntaxError):
-        return f"{path}, line {error.lineno}: {error.msg}"
+        # It may be in a file that this one imports.
+        named = Path(error.filename or path)
+        of = path if named.resolve() == path.resolve() else named
+        return f"{of}, line {error.lineno}: {error.msg}" if error.lineno else f"{of}: {error.msg}"
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)

@@ -53,6 +53,12 @@ class Subscription:
     pattern: str | None = None
     assigned: Assigned = frozenset()
 
+    def reads(self, topic: str) -> bool:
+        """Whether a topic of this name is read."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, topic) is not None
+        return topic in self.topics or any(topic == name for name, _ in self.assigned)
+
     def __str__(self) -> str:
         if self.pattern is not None:
             return f"subscribePattern {self.pattern}"

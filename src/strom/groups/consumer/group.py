@@ -115,13 +115,15 @@ class ConsumerGroup(NamedTuple):
         return frozenset(each.pattern for each in self.members.values() if each.pattern)
 
     def assignor(self, known: tuple[str, ...]) -> str:
-        """Return the assignor that most of those who choose have chosen, or the first."""
+        """Return the assignor that most of those who choose have chosen, or the first.
+
+        Of as many votes for each, `uniform` wins, as in Kafka: it is the last by its name.
+        """
         chosen = [each.assignor for each in self.members.values() if each.assignor is not None]
         votes = Counter([each for each in chosen if each in known])
         if not votes:
             return known[0]
-        most = max(votes.values())
-        return min(name for name, count in votes.items() if count == most)
+        return max(votes, key=lambda name: (votes[name], name))
 
     def owners_of(self, topic: UUID) -> Map[int, str]:
         """Return who holds which partition of the topic."""

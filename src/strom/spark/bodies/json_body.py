@@ -92,7 +92,7 @@ class JsonBody:
         assert self.resolved is not None
         shape = shape_of(self.kind(), _zone(self.zone))
         # A decimal is to have the digits that were written.
-        exact = Decimal if '"decimal(' in self.resolved else None
+        exact = _exact if '"decimal(' in self.resolved else None
         # A constant that is no JSON becomes a text, of which `double` knows the meaning.
         decoder = json.JSONDecoder(parse_float=exact, parse_constant=str)
 
@@ -109,6 +109,14 @@ class JsonBody:
     def writer(self) -> Writer:
         """Spark writes JSON itself."""
         raise NotImplementedError
+
+
+def _exact(text: str) -> Decimal | float:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        # Of a number with such an exponent not even Decimal has the digits.
+        return float(text)
 
 
 def _utf8(value: bytes) -> str:

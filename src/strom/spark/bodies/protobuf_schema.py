@@ -260,4 +260,9 @@ def _fill_duration(message: Value, value: timedelta) -> None:
 
 
 def _as_json(message: Message) -> str:
-    return json.dumps(json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":"))
+    try:
+        found = json_format.MessageToDict(message)
+    except (json_format.Error, ValueError) as error:
+        # A number that is none, or without end.
+        raise UnreadableError(str(error)) from None
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
