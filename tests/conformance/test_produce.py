@@ -249,3 +249,51 @@ def test_the_state_of_producers_is_told(node, name):
     assert (active["producer_id"], active["producer_epoch"]) == (producer, epoch)
     assert active["last_sequence"] == 2
     assert active["current_txn_start_offset"] == -1
+
+
+def send_several(node, *topics, version=12):
+    """Produce for (name, [(index, records), ...]) each; what is told, by name and index."""
+    asked = [
+        {"name": name, "partition_data": [{"index": n, "records": each} for n, each in batches]}
+        for name, batches in topics
+    ]
+    answer = node.raw.ask("produce", version, {"acks": 1, "timeout": 10000, "topic_data": asked})
+    told = [
+        ((topic["name"], each["index"]), (each["error_code"], each["base_offset"]))
+        for topic in answer["responses"]
+        for each in topic["partition_responses"]
+    ]
+    assert len(dict(told)) == len(told), "each partition is told once"
+    return dict(told)
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+def test_the_last_of_several_batches_for_a_partition_counts(node, name, version):
+    """One batch a partition: Apache Kafka has a map of them, and forgets what was there before."""
+    topic = node.create(name)
+    one, two, three = batch([b"1"]), batch([b"2"] * 2), batch([b"3"] * 3)
+    twice = [(topic, [(0, one), (0, three)])]
+    assert send_several(node, *twice, version=version) == {(topic, 0): ("none", 0)}
+    apart = [(topic, [(0, one)]), (topic, [(0, two)])]
+    assert send_several(node, *apart, version=version) == {(topic, 0): ("none", 3)}
+    assert [each.count for each in headers(node.fetch(topic)["records"])] == [3, 2]
+
+
+def test_a_batch_is_not_judged_by_another_one_for_its_partition(node, name):
+    """What a thread found in a heavy batch is true of that one alone."""
+    topic = node.create(name)
+    sealed, _ = SEALED["records that end too soon"]
+    heavy = batch([bytes(1_000_000)] * 8, codec=batches.GZIP)
+    assert send_several(node, (topic, [(0, sealed), (0, heavy)])) == {(topic, 0): ("none", 0)}
+    assert [each.count for each in headers(node.fetch(topic)["records"])] == [8]
+    assert send_several(node, (topic, [(0, heavy), (0, sealed)])) == {
+        (topic, 0): ("invalid_record", -1)
+    }
+
+
+def test_a_topic_without_partitions_is_not_told_of(node, name):
+    topic = node.create(name)
+    assert send_several(node, (topic, [])) == {}
+    assert send_several(node, (topic, []), (topic, [(0, batch([b"x"]))])) == {
+        (topic, 0): ("none", 0)
+    }

@@ -1,7 +1,8 @@
 """Produce (key 0): append record batches to partitions this broker leads.
 
 Behaviour:
-- Partitions succeed or fail one by one; a refused batch does not hold back the others.
+- Partitions succeed or fail one by one; a refused batch does not hold back the others. Of several
+  batches for one partition the last counts, as in Kafka.
 - Every batch is appended before `handle` returns, so batches sent down one connection reach
   each log in the order they were sent. A batch that must be prepared by a thread first
   (`broker.preparing`) makes the append phase wait, and the connection with it.
@@ -21,6 +22,7 @@ Versions:
 
 import asyncio
 from collections.abc import Coroutine
+from uuid import UUID
 
 from strom.broker.context import Context, Ordered
 from strom.broker.preparing import (
@@ -68,12 +70,31 @@ def handle(
     """Append every batch, then wait for as many replicas as the producer asked for."""
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        request = each_once(request)
     if any(must_prepare(topic, context) for topic in request.topics):
         # The frame's buffer is used again as soon as this returns.
         return Ordered(prepare_and_append(with_own_records(request), context))
     if request.transactional_id is not None:
         return join_and_append(request, context)
     return append_all(request, context)
+
+
+def each_once(request: ProduceRequest) -> ProduceRequest:
+    """Keep one batch of each partition, the last: what is found out is told by partition."""
+    topics = request.topics
+    if len({topic[:2] for topic in topics}) == len(topics) and all(
+        0 < len({batch[0] for batch in topic.partitions}) == len(topic.partitions)
+        for topic in topics
+    ):
+        return request
+    kept: dict[tuple[str | None, UUID | None], dict[int, ProducePartition]] = {}
+    for name, topic_id, batches in topics:
+        if batches:
+            kept.setdefault((name, topic_id), {}).update((each[0], each) for each in batches)
+    return request._replace(
+        topics=[ProduceTopic(*topic, list(batches.values())) for topic, batches in kept.items()]
+    )
 
 
 def join_and_append(
