@@ -297,3 +297,41 @@ def test_a_topic_without_partitions_is_not_told_of(node, name):
     assert send_several(node, (topic, []), (topic, [(0, batch([b"x"]))])) == {
         (topic, 0): ("none", 0)
     }
+
+
+#: What the log itself refuses is told with where it begins; what is wrong before that is not.
+STARTS_TOLD = {
+    "a control batch", "a count that is not its offsets", "a count of nothing",
+    "a codec that does not exist", *SEALED,
+}  # fmt: skip
+WORDS_TOLD = {
+    "a length that is too short": "Record size 3 is less than the minimum record overhead (14)",
+    "a format of the future": "Invalid magic found in record: 3",
+}
+
+
+@pytest.mark.parametrize("label", [*REFUSED, *SEALED])
+def test_a_refusal_tells_where_the_log_begins_and_what_is_wrong(node, name, label):
+    topic = node.create(name)
+    node.send(topic, batch([b"x"] * 3))
+    place = {"partition_index": 0, "offset": 2}
+    asked = {"topics": [{"name": topic, "partitions": [place]}], "timeout": 10000}
+    node.raw.ask("delete_records", 2, asked)
+    records, _ = (REFUSED | SEALED)[label]
+    told = node.send(topic, records)
+    assert told["log_start_offset"] == (2 if label in STARTS_TOLD else -1)
+    assert told["error_message"] == WORDS_TOLD.get(label)
+    assert (told["base_offset"], told["log_append_time"]) == (-1, None)
+
+
+def test_a_refused_sequence_is_told_with_where_the_log_begins(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    node.send_as(topic, producer, epoch, 0)
+    gap = batch([b"x"], producer=Producer(producer, epoch, 5))
+    assert node.send(topic, gap)["log_start_offset"] == 0
+    assert node.send(topic, gap, index=7)["log_start_offset"] == -1
+    unkeyed = node.create(f"{name}-compacted", cleanup_policy="compact")
+    assert node.send(unkeyed, batch([b"x"]))["log_start_offset"] == 0
+    small = node.create(f"{name}-small", max_message_bytes=10)
+    assert node.send(small, batch([b"x"]))["log_start_offset"] == -1

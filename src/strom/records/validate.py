@@ -80,7 +80,10 @@ WritableBuffer = bytearray | memoryview
 
 
 class InvalidRecords(KafkaError):  # noqa: N818 - a refusal, as KafkaError's others
-    """A batch refused because of some of its records: (index in the batch, why) each."""
+    """A batch refused because of some of its records: (index in the batch, why) each.
+
+    Also one that none can be found in: of these refusals alone Kafka tells the words.
+    """
 
     def __init__(self, code: ErrorCode, message: str, record_errors: RecordErrors) -> None:
         super().__init__(code, message)
@@ -153,9 +156,10 @@ def _check_start(records: Buffer, position: int, produce_version: int) -> None:
     """Refuse a length that no format has, and every format but ours."""
     length = read_prefix(records, position)[1] - PREFIX_SIZE
     if length < _LENGTH_MIN:
-        raise KafkaError(
+        raise InvalidRecords(
             ErrorCode.CORRUPT_MESSAGE,
             f"Record size {length} is less than the minimum record overhead ({_LENGTH_MIN})",
+            (),
         )
     magic = int.from_bytes(records[position + _MAGIC_AT : position + _PEEK_BYTES], signed=True)
     if magic == MAGIC:
@@ -165,7 +169,7 @@ def _check_start(records: Buffer, position: int, produce_version: int) -> None:
             f"Produce requests with version {produce_version} are only allowed to contain "
             f"record batches with magic version {MAGIC}"
         )
-    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+    raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}", ())
 
 
 def _no_batch(produce_version: int) -> KafkaError:

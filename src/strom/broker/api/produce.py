@@ -42,6 +42,7 @@ from strom.replication.partition import Partition
 from strom.wire.codec import ProduceResponse
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.produce import (
+    NO_OFFSET,
     Leader,
     ProducePartition,
     ProducePartitionResponse,
@@ -55,6 +56,17 @@ VERSIONS = range(3, 14)
 
 #: The one client that may write to internal topics.
 ADMIN_CLIENT = "__admin_client"
+#: Refusals that tell nothing of the log.
+START_NOT_TOLD = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
 ACKS_NONE = 0
 ACKS_LEADER = 1
 ACKS_ALL = -1
@@ -222,7 +234,7 @@ def append(
         metrics.refused_batches += 1
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             check_disk(topic, index, context)
-        return refusal(topic, index, error, context)
+        return refusal(topic, batch, error, context)
     metrics.produced_bytes += len(records)
     metrics.produced_records += header.record_count
     partition.appended_bytes += len(records)
@@ -257,12 +269,13 @@ def require_transactional_id(request: ProduceRequest) -> None:
 
 
 def refusal(
-    topic: str, index: int, error: KafkaError, context: Context
+    topic: str, batch: ProducePartition, error: KafkaError, context: Context
 ) -> ProducePartitionResponse:
     """Say why a batch was refused, and where to go instead if this broker does not lead.
 
     As in Kafka there are words only for what is wrong with records.
     """
+    index = batch.partition_index
     leader = None
     if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         known = context.image.partition(topic, index)
@@ -270,10 +283,26 @@ def refusal(
     return ProducePartitionResponse(
         index,
         error.code,
+        log_start_offset=start_offset_told(topic, batch, error, context),
         record_errors=error.record_errors if isinstance(error, InvalidRecords) else (),
         error_message=error.message if isinstance(error, InvalidRecords) else None,
         current_leader=leader,
     )
+
+
+def start_offset_told(
+    topic: str, batch: ProducePartition, error: KafkaError, context: Context
+) -> int:
+    """Return where the log begins that refused the batch; Kafka tells it for most reasons."""
+    partition = context.replicas.find(topic, batch.partition_index)
+    if partition is None or error.code in START_NOT_TOLD:
+        return NO_OFFSET
+    try:
+        check_field(batch.records, context.header.version)
+    except KafkaError:
+        # The log was not asked.
+        return NO_OFFSET
+    return partition.log.start_offset
 
 
 def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> ProduceResponse:
