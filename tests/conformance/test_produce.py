@@ -136,6 +136,12 @@ def test_a_batch_over_the_limit_is_refused_and_one_at_the_limit_is_not(node, nam
     assert answer["error_code"] == "message_too_large"
 
 
+def test_one_replica_is_enough_where_there_is_no_other(node, name):
+    """Whatever `min.insync.replicas` says of a topic that has one."""
+    topic = node.create(name, min_insync_replicas=3)
+    assert node.send(topic, batch([b"x"]), acks=-1)["error_code"] == "none"
+
+
 def test_times_of_the_broker(node, name):
     topic = node.create(name, message_timestamp_type="LogAppendTime")
     answer = node.send(topic, batch([b"a", b"b"]))
