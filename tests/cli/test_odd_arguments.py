@@ -9,6 +9,8 @@ import json
 import pytest
 
 from strom.cli.main import main
+from tests.conformance.batches import batch, record
+from tests.conformance.raw import Raw
 
 NO_TEXT = "a\udcff"
 HUGE = str(10**30)
@@ -60,6 +62,18 @@ def test_keys_and_values_are_any_bytes(on_cluster, topic):
     assert (first["key_base64"], first["value_base64"]) == ("Yf8=", "Yf8=")
     assert first["headers_base64"] == [["name", "Yf8="]]
     assert (second["key"], second["value"]) == ("k", "v")
+
+
+def test_a_header_whose_name_is_no_text_stops_no_reader(on_cluster, bootstrap, topic):
+    with Raw(bootstrap) as raw:
+        records = record(0, b"v", headers=[(b"\xff", b"")])
+        data = {"index": 1, "records": batch([b"v"], records=records)}
+        topics = [{"name": topic, "partition_data": [data]}]
+        raw.ask("produce", 9, {"acks": 1, "timeout": 10_000, "topic_data": topics})
+    result = on_cluster("consume", topic, "--from-beginning", "--until", "end", "--json")
+    (line,) = map(json.loads, result.stdout.splitlines())
+    assert (line["value"], line["headers"]) == ("v", [])
+    assert f"{topic}-1 at offset 0: headers left out" in result.stderr
 
 
 @pytest.mark.parametrize(
