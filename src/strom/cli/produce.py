@@ -423,7 +423,7 @@ def add_to(app: typer.Typer) -> None:
             "echo 'Countdown gestartet' | strom produce flugdaten",
             "echo 'rakete1:Liftoff' | strom produce flugdaten -K :",
             "strom produce flugdaten 'Liftoff' --key rakete1 --header source=tower --verbose",
-            "strom produce users '' --key alice -Z        (a tombstone)",
+            "strom produce users '' --key alice -Z  # a tombstone",
             "strom produce events --file events.jsonl -z zstd",
             "strom consume old --from-beginning -u end --json | strom produce new --from-json",
         )
