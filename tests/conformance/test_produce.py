@@ -341,3 +341,57 @@ def test_a_refused_sequence_is_told_with_where_the_log_begins(node, name):
     assert node.send(unkeyed, batch([b"x"]))["log_start_offset"] == 0
     small = node.create(f"{name}-small", max_message_bytes=10)
     assert node.send(small, batch([b"x"]))["log_start_offset"] == -1
+
+
+def test_many_records_that_a_topic_does_not_take_are_named(node, name):
+    """Thousands in one batch: here a thread looks for them, and nobody waits for that."""
+    topic = node.create(name, cleanup_policy="compact")
+    values = [(b"k", b"v") if n % 3 else b"no key" for n in range(4500)]
+    told = node.send(topic, batch(values))
+    assert told["error_code"] == "invalid_record"
+    assert [each["batch_index"] for each in told["record_errors"]] == list(range(0, 4500, 3))
+    assert "1500 record errors in total" in told["error_message"]
+    assert told["log_start_offset"] == 0
+    old = node.create(f"{name}-old", message_timestamp_before_max_ms=1000)
+    told = node.send(old, batch([b"v"] * 4500))
+    assert told["error_code"] == "invalid_timestamp"
+    assert len(told["record_errors"]) == 4500
+    for each in (topic, old):
+        assert node.fetch(each)["high_watermark"] == 0
+
+
+def test_some_batches_of_a_request_are_taken_while_records_of_others_are_named(node, name):
+    topic = node.create(name, cleanup_policy="compact")
+    other = node.create(f"{name}-other")
+    keyless = batch([b"no key"] * 2000)
+    told = send_several(node, (topic, [(0, keyless)]), (other, [(0, keyless)]))
+    assert told == {(topic, 0): ("invalid_record", -1), (other, 0): ("none", 0)}
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_records_without_a_time_have_any_age(node, name, taken):
+    topic = node.create(name, message_timestamp_before_max_ms=1000)
+    times = [0 if taken else 1, *[0] * 2999]
+    records = b"".join(record(n, b"v", time_delta=delta) for n, delta in enumerate(times))
+    told = node.send(topic, batch([b"v"] * 3000, records=records, time_ms=-1))
+    assert told["error_code"] == ("none" if taken else "invalid_timestamp")
+    assert [each["batch_index"] for each in told["record_errors"]] == ([] if taken else [0])
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_a_producer_that_claims_the_brokers_time_is_judged_by_it(node, name, count):
+    claimed = batch([b"v"] * count, attributes=batches.LOG_APPEND_TIME)
+    answers = {
+        node.create(name): ("none", 0),
+        node.create(f"{name}-old", message_timestamp_before_max_ms=1000): (
+            "invalid_timestamp",
+            count,
+        ),
+        node.create(f"{name}-own", message_timestamp_type="LogAppendTime"): (
+            "invalid_timestamp",
+            count,
+        ),
+    }
+    for topic, expected in answers.items():
+        told = node.send(topic, claimed)
+        assert (told["error_code"], len(told["record_errors"])) == expected, topic

@@ -25,6 +25,7 @@ from collections.abc import Coroutine
 from uuid import UUID
 
 from strom.broker.context import Context, Ordered
+from strom.broker.naming import has_unnamed, name_all, record_errors_of
 from strom.broker.preparing import (
     NOTHING_KNOWN,
     Known,
@@ -168,6 +169,7 @@ def append_all(
 ) -> Reply | Coroutine[None, None, Reply]:
     """Append every batch; answer at once if nothing needs to be waited for."""
     receipts: list[Receipt] = []
+    refused_before = context.parts.metrics.refused_batches
     answers = [append_topic(request, topic, context, receipts, known) for topic in request.topics]
     flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
     to_flush: list[Partition] = []
@@ -182,6 +184,8 @@ def append_all(
         return None
     if waits or to_flush:
         return wait_and_answer(answers, receipts if acks_all else [], to_flush, context, request)
+    if context.parts.metrics.refused_batches != refused_before and has_unnamed(answers):
+        return name_and_answer(answers, context)
     return ProduceResponse(answers)
 
 
@@ -284,10 +288,15 @@ def refusal(
         index,
         error.code,
         log_start_offset=start_offset_told(topic, batch, error, context),
-        record_errors=error.record_errors if isinstance(error, InvalidRecords) else (),
+        record_errors=record_errors_of(error),
         error_message=error.message if isinstance(error, InvalidRecords) else None,
         current_leader=leader,
     )
+
+
+async def name_and_answer(answers: list[ProduceTopicResponse], context: Context) -> ProduceResponse:
+    """Answer once it is known which records are at fault."""
+    return ProduceResponse(await name_all(answers, context))
 
 
 def start_offset_told(
@@ -343,6 +352,8 @@ async def wait_and_answer(
 
     One after another, under one deadline: it takes no longer than waiting for all together.
     """
+    if has_unnamed(answers):
+        answers = await name_all(answers, context)
     failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
         if not await context.parts.flushing.flush(partition):
