@@ -1,7 +1,8 @@
 """What pyproject.toml cannot say: what is compiled.
 
-- CYTHON, by Cython: the walk over the records of a batch, records as columns, and columns as
-  records. Without it `strom.records.walk`, `columns` and `packing` use those in Python.
+- CYTHON, by Cython: the walk over the records of a batch, records as columns, columns as records,
+  and the blocks of lz4 frames. Without it `strom.records.walk`, `columns`, `packing` and
+  `lz4_frame` use those in Python.
 - COMPILED, by mypyc: the modules that every request goes through, and those that decide about
   groups and transactions, as they are. Without that the same files run as Python. An editable
   install leaves them alone: who changes a module wants to run what is in the file.
@@ -15,7 +16,7 @@ import sys
 from mypyc.build import mypycify
 from setuptools import Extension, setup
 
-CYTHON = ("_walk", "_columns", "_packing")
+CYTHON = ("_walk", "_columns", "_packing", "_lz4")
 
 COMPILED = (
     "wire/primitives",
@@ -88,6 +89,7 @@ COMPILED = (
     "transactions/beginning",
     "transactions/ending",
     "transactions/machine",
+    "broker/context",
     "broker/alertness",
     "broker/outbox",
     "broker/link",
@@ -131,7 +133,8 @@ def compiled() -> list[Extension]:
     ]
     if "bdist_wheel" in sys.argv:
         files = [f"src/strom/{name}.py" for name in COMPILED]
-        extensions += mypycify([*MYPY, *files], opt_level="2", debug_level="0")
+        # A file of C for each: in one file it takes the compiler twice as long.
+        extensions += mypycify([*MYPY, *files], opt_level="2", debug_level="0", multi_file=True)
     for each in extensions:
         each.optional = True
     return extensions

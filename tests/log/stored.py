@@ -44,10 +44,10 @@ def batches():
     pair = [Record(5, 1000, b"k", b"v"), Record(9, 2500, "ä€".encode(), "ö".encode())]
     packed = write_batch(pair, codec=3, producer=Producer(5, 0, 2**31 - 2), leader_epoch=3)
     header = read_header(packed)
-    kept = header._replace(attributes=header.attributes | DELETE_HORIZON_FLAG, last_offset_delta=6)
+    kept = header.changed(attributes=header.attributes | DELETE_HORIZON_FLAG, last_offset_delta=6)
     yield dated
     yield seal(kept, packed[61:])
-    yield seal(header._replace(base_offset=20, attributes=0, record_count=0), b"")
+    yield seal(header.changed(base_offset=20, attributes=0, record_count=0), b"")
     yield write_batch(
         [Record(29, 2600, b"in doubt", b"?")],
         producer=Producer(5, 1, 0),

@@ -133,7 +133,7 @@ def test_unreadable_records_do_not_end_the_dump(partition):
 
 def test_unknown_codec_does_not_end_the_dump(partition):
     good = write_batch([Record(0, 1, b"k", b"v")])
-    batch = seal(read_header(good)._replace(attributes=6), good[61:])
+    batch = seal(read_header(good).changed(attributes=6), good[61:])
     (partition / SEGMENT).write_bytes(batch)
     lines = list(dump_lines(SEGMENT, with_records=True))
     assert "compresscodec: unknown(6)" in lines[2]

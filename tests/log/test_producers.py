@@ -42,7 +42,8 @@ def test_txn_02_each_of_the_last_five_batches_is_recognised_and_not_written_agai
     end = log.end_offset
     for sequence in range(2, 12, 2):
         appended = send(log, sequence, 2)
-        assert appended == (sequence, sequence + 1, -1, True)
+        assert (appended.base_offset, appended.last_offset) == (sequence, sequence + 1)
+        assert (appended.append_time_ms, appended.duplicate) == (-1, True)
     assert log.end_offset == end
     # The sixth last is forgotten: it is out of order now.
     assert refused(send, log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -105,7 +106,8 @@ def test_the_state_outlives_a_restart_a_roll_and_the_segments_it_came_from():
     append(log, b"other")
     log.retain(NOW + SMALL.retention_ms + 10)
     log = reopen(log, disk)
-    assert send(log, 0, 2) == (0, 1, -1, True)
+    again = send(log, 0, 2)
+    assert (again.base_offset, again.last_offset, again.duplicate) == (0, 1, True)
     assert refused(send, log, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(log, 2).base_offset == 3
 
@@ -216,7 +218,9 @@ def test_a_snapshot_gives_the_state_back_and_a_damaged_one_none():
     again = read_snapshot(data, "flug-0")
     assert write_snapshot(again) == data
     assert again.last_stable_offset(9) == 5
-    assert again.get(9).batches[0][:4] == (7, 9, 0, 2)
+    written = again.get(9).batches[0]
+    assert (written.first_sequence, written.last_sequence) == (7, 9)
+    assert (written.first_offset, written.last_offset) == (0, 2)
     for position in range(len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 4

@@ -50,7 +50,7 @@ def test_place_is_set_without_a_new_checksum():
     before = read_header(batch)
     patch_place(memoryview(batch), 12345678901, 9)
     after = read_header(batch)
-    assert after == before._replace(base_offset=12345678901, leader_epoch=9)
+    assert after == before.changed(base_offset=12345678901, leader_epoch=9)
     assert after.crc == compute_crc(batch)
 
 

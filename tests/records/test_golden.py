@@ -61,7 +61,7 @@ def test_writing_again_gives_the_same_bytes(golden):
         leader_epoch=header.leader_epoch,
         producer=Producer(header.producer_id, header.producer_epoch, header.base_sequence),
     )
-    plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
+    plain = header.changed(attributes=header.attributes & ~CODEC_MASK)
     assert again == seal(plain, read_payload(batch, header))
 
 
@@ -97,7 +97,7 @@ def test_recompressed_batch_holds_the_same(golden):
         assert header.codec == codec
         assert header.crc == compute_crc(again)
         assert list(read_records(again)) == list(read_records(batch))
-        kept = read_header(batch)._replace(
+        kept = read_header(batch).changed(
             length=header.length, crc=header.crc, attributes=header.attributes
         )
         assert header == kept

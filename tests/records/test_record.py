@@ -102,7 +102,7 @@ def test_flipped_bytes_give_records_or_a_refusal():
 
 @given(payload=st.binary(max_size=120), count=st.integers(-(2**31), 2**31 - 1))
 def test_noise_as_records_is_read_or_refused(payload, count):
-    header = read_header(write_batch(SAMPLE))._replace(record_count=count)
+    header = read_header(write_batch(SAMPLE)).changed(record_count=count)
     refusal(seal(header, payload))
 
 
@@ -139,14 +139,14 @@ def test_length_that_lies_is_an_invalid_record(at, byte):
 )
 def test_count_that_lies_is_an_invalid_record(change, message):
     batch = write_batch(SAMPLE)
-    error = refusal(seal(read_header(batch)._replace(**change), batch[61:]))
+    error = refusal(seal(read_header(batch).changed(**change), batch[61:]))
     assert error.code == ErrorCode.INVALID_RECORD
     assert message in error.message
 
 
 def test_count_that_lies_reserves_no_memory():
     batch = write_batch(SAMPLE)
-    assert refusal(seal(read_header(batch)._replace(record_count=2**31 - 1), batch[61:]))
+    assert refusal(seal(read_header(batch).changed(record_count=2**31 - 1), batch[61:]))
 
 
 def test_other_formats_are_not_read():
@@ -187,7 +187,7 @@ def test_offset_delta_beyond_its_type_is_invalid():
 def test_time_beyond_its_type_begins_again_below_zero():
     """As in Java, and as Apache Kafka 4.3.1 took and gave it."""
     batch = write_batch([Record(0, 0, None, None), Record(1, 2**62, None, None)])
-    header = read_header(batch)._replace(base_timestamp=2**63 - 1)
+    header = read_header(batch).changed(base_timestamp=2**63 - 1)
     first, second = read_records(seal(header, batch[61:]))
     assert (first.timestamp_ms, second.timestamp_ms) == (2**63 - 1, 2**62 - 1 - 2**63)
 

@@ -61,7 +61,7 @@ PRODUCER = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
 
 def changed(batch=GOOD, **fields):
     """The batch with header fields set and a checksum that fits."""
-    header = read_header(batch)._replace(**fields)
+    header = read_header(batch).changed(**fields)
     return bytes(seal(header, batch[61:]))
 
 
@@ -239,7 +239,7 @@ def test_every_codec_is_taken(codec):
 
 def test_raw_snappy_is_taken():
     payload = bytes(cramjam.snappy.compress_raw(GOOD[61:]))
-    batch = seal(read_header(GOOD)._replace(attributes=2), payload)
+    batch = seal(read_header(GOOD).changed(attributes=2), payload)
     assert answer(batch, COMPACTED) == NONE
 
 

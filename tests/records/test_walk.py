@@ -187,7 +187,7 @@ def payloads(draw):
 def read(payload, count, base_timestamp):
     """What `read_records` makes of the bytes: facts as those of a walk, or None."""
     template = read_header(write_batch(RECORDS))
-    header = template._replace(record_count=count, base_timestamp=base_timestamp)
+    header = template.changed(record_count=count, base_timestamp=base_timestamp)
     try:
         records = list(read_records(seal(header, payload)))
     except KafkaError:
@@ -306,7 +306,7 @@ def test_batch_is_inspected_in_every_codec(codec):
 def test_batch_that_cannot_be_decompressed_is_a_fault():
     batch = write_batch(RECORDS)
     for codec in (*list(Codec)[1:], 5, 7):
-        header = read_header(batch)._replace(attributes=codec)
+        header = read_header(batch).changed(attributes=codec)
         assert inspect_batch(header, batch) is UNREADABLE
 
 

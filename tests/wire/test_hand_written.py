@@ -92,7 +92,10 @@ def test_a_produce_response_reads_in_kio_as_it_was_written(
     version, code, offset, errors, message, leader
 ):
     answer = produce.ProducePartitionResponse(
-        5, code, offset, 17, 3, tuple(errors), message, leader
+        *(5, code, offset, 17, 3),
+        record_errors=tuple(errors),
+        error_message=message,
+        current_leader=leader,
     )
     topic = produce.ProduceTopicResponse("flugdaten", TOPIC_ID, [answer])
     data = produce.write_response([topic], version, 42)

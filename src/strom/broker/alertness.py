@@ -15,13 +15,14 @@ number of times before it waits for them.
 """
 
 import asyncio
+from typing import Final
 
 #: How large a request can be for which waking up is what costs most.
-SMALL_BYTES_MAX = 2048
+SMALL_BYTES_MAX: Final = 2048
 #: How often the loop goes round before it sleeps; a round takes two or three microseconds.
-ROUNDS_MAX = 300
+ROUNDS_MAX: Final = 300
 #: How many requests pass after a first wait in vain, or when another client came in between.
-PASSED_AFTER_MISS = 200
+PASSED_AFTER_MISS: Final = 200
 
 
 class Alertness:

@@ -20,7 +20,7 @@ import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from mmap import mmap
-from typing import Protocol
+from typing import Final, Protocol
 
 from strom.broker.alertness import SMALL_BYTES_MAX, Alertness
 from strom.broker.link import PARTS_JOINED_MAX, Link
@@ -28,19 +28,19 @@ from strom.broker.outbox import Outbox
 from strom.wire.fetch import Part
 from strom.wire.primitives import INT32
 
-RECEIVE_BYTES = 1 << 16
+RECEIVE_BYTES: Final = 1 << 16
 #: A buffer grown for a large frame is kept for the next one up to this size, unless the memory
 #: for requests is limited: then others may need it.
-RECEIVE_KEPT_BYTES_MAX = 2 << 20
-REQUESTS_MAX = 256
+RECEIVE_KEPT_BYTES_MAX: Final = 2 << 20
+REQUESTS_MAX: Final = 256
 #: How many requests of one client are served before others get their turn on the loop.
-REQUESTS_AT_ONCE = 64
-UNSENT_BYTES_MAX = 1 << 20
+REQUESTS_AT_ONCE: Final = 64
+UNSENT_BYTES_MAX: Final = 1 << 20
 #: How large an answer can be for which sending is what costs most.
-ANSWER_JOINED_BYTES_MAX = 1024
+ANSWER_JOINED_BYTES_MAX: Final = 1024
 #: No answer waits for a request that is larger.
-REQUEST_AWAITED_BYTES_MAX = 1 << 15
-SIZE_BYTES = 4
+REQUEST_AWAITED_BYTES_MAX: Final = 1 << 15
+SIZE_BYTES: Final = 4
 
 
 class Work(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -73,7 +72,6 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(slots=True)
 class Parts:
     """The broker's parts, as `broker.py` put them together.
 
@@ -81,33 +79,57 @@ class Parts:
     that awaits must take them again afterwards.
     """
 
-    node_id: int
-    cluster_id: str
-    host: Host
-    settings: BrokerSettings
-    image: Image
-    replicas: Replicas
-    flushing: Flushing
-    controller: Controller
-    runtime: Runtime[Record]
-    quorum: Quorum
-    publisher: Publisher
-    producer_ids: ProducerIds
-    fetch_sessions: FetchSessions
-    metrics: Metrics
-    moves: Moves
-    telemetry: Telemetry
-    groups: Coordinators[GroupMachine]
-    transactions: Coordinators[TransactionMachine]
-    markers: Markers
-    #: Key, lowest and highest version of every API served.
-    api_versions: tuple[tuple[int, int, int], ...] = ()
-    #: How many connections single addresses may have; changes with the settings.
-    address_limits: dict[str, int] = field(default_factory=dict)
-    #: By listener name: what this broker tells its clients to connect to.
-    endpoints: dict[str, Endpoint] = field(default_factory=dict)
-    #: By listener name: where this node's controller is reached by those who ask for controllers.
-    controller_endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    def __init__(  # noqa: PLR0913 - all parts, each with its name
+        self,
+        *,
+        node_id: int,
+        cluster_id: str,
+        host: Host,
+        settings: BrokerSettings,
+        image: Image,
+        replicas: Replicas,
+        flushing: Flushing,
+        controller: Controller,
+        runtime: Runtime[Record],
+        quorum: Quorum,
+        publisher: Publisher,
+        producer_ids: ProducerIds,
+        fetch_sessions: FetchSessions,
+        metrics: Metrics,
+        moves: Moves,
+        telemetry: Telemetry,
+        groups: Coordinators[GroupMachine],
+        transactions: Coordinators[TransactionMachine],
+        markers: Markers,
+    ) -> None:
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.host = host
+        self.settings = settings
+        self.image = image
+        self.replicas = replicas
+        self.flushing = flushing
+        self.controller = controller
+        self.runtime = runtime
+        self.quorum = quorum
+        self.publisher = publisher
+        self.producer_ids = producer_ids
+        self.fetch_sessions = fetch_sessions
+        self.metrics = metrics
+        self.moves = moves
+        self.telemetry = telemetry
+        self.groups = groups
+        self.transactions = transactions
+        self.markers = markers
+        #: Key, lowest and highest version of every API served.
+        self.api_versions: tuple[tuple[int, int, int], ...] = ()
+        #: How many connections single addresses may have; changes with the settings.
+        self.address_limits: dict[str, int] = {}
+        #: By listener name: what this broker tells its clients to connect to.
+        self.endpoints: dict[str, Endpoint] = {}
+        #: By listener name: where this node's controller is reached by those who ask for
+        #: controllers.
+        self.controller_endpoints: dict[str, Endpoint] = {}
 
 
 class Context:

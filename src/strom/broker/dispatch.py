@@ -17,10 +17,9 @@ A large request is read in a thread; then the connection's next one waits for it
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from time import perf_counter_ns
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from strom.broker.connection import Connection, Slot
 from strom.broker.context import Context, Large, Ordered, Parts, Waiting
@@ -28,6 +27,7 @@ from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
     ProduceCodec,
+    ProduceResponse,
     RequestHeader,
     codec_for,
     read_body,
@@ -40,7 +40,7 @@ from strom.wire.primitives import MalformedFrame
 log = logging.getLogger("strom.broker")
 
 #: So many bytes are thousands of partitions or the like: to read them takes milliseconds.
-LARGE_REQUEST_BYTES = 1 << 15
+LARGE_REQUEST_BYTES: Final = 1 << 15
 
 Handler = Callable[[Any, Context], Any]
 Hook = Callable[[Any, Any], Any]
@@ -48,17 +48,28 @@ Hook = Callable[[Any, Any], Any]
 Written = tuple[list[Part], int]
 
 
-@dataclass(slots=True)
 class Api:
     """One API key: its module's handler, and a codec per version that was asked for so far."""
 
-    name: str
-    key: int
-    versions: range
-    handle: Handler
-    upgrade: Hook | None
-    downgrade: Hook | None
-    codecs: dict[int, Codec] = field(default_factory=dict)
+    __slots__ = ("codecs", "downgrade", "handle", "key", "name", "upgrade", "versions")
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a module says, each with a name
+        self,
+        name: str,
+        key: int,
+        versions: range,
+        handle: Handler,
+        upgrade: Hook | None,
+        downgrade: Hook | None,
+        codecs: dict[int, Codec] | None = None,
+    ) -> None:
+        self.name = name
+        self.key = key
+        self.versions = versions
+        self.handle = handle
+        self.upgrade = upgrade
+        self.downgrade = downgrade
+        self.codecs: dict[int, Codec] = {} if codecs is None else codecs
 
     def codec(self, version: int) -> Codec | None:
         """Return the codec of a version, or None if the version is not served."""
@@ -165,8 +176,8 @@ class Dispatch:
             self._serve_in_order(call, reply.work)
         elif type(reply) is Large:
             call.slot.work = self._start_task(self._finish_large(call, reply))
-        # Answers that come often are tuples; to ask an abstract class takes longer.
-        elif isinstance(reply, tuple) or not isinstance(reply, Coroutine):
+        # Answers that come often are of these types; to ask an abstract class takes longer.
+        elif isinstance(reply, (ProduceResponse, tuple)) or not isinstance(reply, Coroutine):
             self._answer(call, reply)
         else:
             call.slot.work = self._start_task(self._finish(call, reply))

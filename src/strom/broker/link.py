@@ -22,7 +22,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from strom.broker.host import Host
 from strom.broker.network import Room, Socket
@@ -31,18 +31,18 @@ from strom.log.cold import ColdError
 from strom.wire.fetch import Part, Slice
 
 #: How much of a slice is checked, warmed and sent at once.
-SLICE_BYTES_MAX = 1 << 20
+SLICE_BYTES_MAX: Final = 1 << 20
 #: Up to this size a slice is copied, if there are not many.
-SMALL_BYTES_MAX = 1 << 14
-PARTS_JOINED_MAX = 8
+SMALL_BYTES_MAX: Final = 1 << 14
+PARTS_JOINED_MAX: Final = 8
 #: How much the portable path reads at once.
-COPY_BYTES_MAX = 1 << 18
+COPY_BYTES_MAX: Final = 1 << 18
 #: How many parts are sent before others get their turn on the loop.
-PARTS_AT_ONCE = 256
+PARTS_AT_ONCE: Final = 256
 #: What is large for a socket as it begins.
-LARGE_BYTES_MIN = 1 << 17
-MSG_MORE = getattr(socket, "MSG_MORE", 0)
-NO_MORE_ROOM = Room()
+LARGE_BYTES_MIN: Final = 1 << 17
+MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
+NO_MORE_ROOM: Final = Room()
 
 
 class SlicedFile(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from strom.broker.context import Context
 from strom.records.validate import InvalidRecords, RecordErrors, UnnamedRecords
 from strom.wire.errors import KafkaError
-from strom.wire.produce import ProducePartitionResponse, ProduceTopicResponse
+from strom.wire.produce import ProduceTopicResponse
 
 
 class Unnamed(tuple[tuple[int, str | None], ...]):
@@ -35,22 +35,12 @@ def has_unnamed(answers: list[ProduceTopicResponse]) -> bool:
     )
 
 
-async def name_all(
-    answers: list[ProduceTopicResponse], context: Context
-) -> list[ProduceTopicResponse]:
-    """Return the answers with all records that are at fault, and what is wrong with them."""
-    return [
-        topic._replace(partitions=[await _named(each, context) for each in topic.partitions])
-        for topic in answers
-    ]
-
-
-async def _named(answer: ProducePartitionResponse, context: Context) -> ProducePartitionResponse:
-    if not isinstance(answer.record_errors, Unnamed):
-        return answer
-    error = await context.parts.host.offload(answer.record_errors.find)
-    return answer._replace(
-        error_code=error.code,
-        record_errors=record_errors_of(error),
-        error_message=error.message,
-    )
+async def name_all(answers: list[ProduceTopicResponse], context: Context) -> None:
+    """Put all records that are at fault into the answers, and what is wrong with them."""
+    for topic in answers:
+        for answer in topic.partitions:
+            if isinstance(answer.record_errors, Unnamed):
+                error = await context.parts.host.offload(answer.record_errors.find)
+                answer.error_code = error.code
+                answer.record_errors = record_errors_of(error)
+                answer.error_message = error.message

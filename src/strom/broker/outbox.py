@@ -11,10 +11,10 @@ something follows that does not wait, or when it closes. What stands here is who
 """
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 #: How many connections have answers put aside at most.
-CONNECTIONS_MAX = 16
+CONNECTIONS_MAX: Final = 16
 
 
 class Sender(Protocol):

@@ -9,7 +9,7 @@ A request without such a batch is told by `must_prepare`, and costs no more than
 
 import contextlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.broker.context import Context
 from strom.log.cold import warmed
@@ -25,7 +25,7 @@ from strom.wire.produce import ProducePartition, ProduceRequest, ProduceTopic
 Place = tuple[str, int]
 #: What was found in the records of some batches already.
 Known = Mapping[Place, Facts]
-NOTHING_KNOWN: Known = {}
+NOTHING_KNOWN: Final[Known] = {}
 
 
 class Prepared(NamedTuple):
@@ -46,8 +46,10 @@ def name_of(topic: ProduceTopic, context: Context) -> str | None:
 def must_prepare(topic: ProduceTopic, context: Context) -> bool:
     """Whether a batch of the topic, or the log that it is for, must be prepared."""
     name = name_of(topic, context)
-    for index, records in topic.partitions:
-        partition = context.replicas.find(name, index)
+    replicas = context.parts.replicas
+    for each in topic.partitions:
+        records = each.records
+        partition = replicas.find(name, each.partition_index)
         if partition is not None and records is not None and len(records) >= HEADER_SIZE:
             log = partition.log
             if not log.active.is_loaded or needs_thread(log, records):
@@ -77,10 +79,10 @@ async def prepare(request: ProduceRequest, context: Context) -> Prepared:
                 except KafkaError as error:
                     # Without a batch nothing is appended; why not is told instead of that.
                     refused[partition.topic, partition.index] = error
-                    ready = batch._replace(records=None)
+                    ready = ProducePartition(batch.partition_index, None)
             partitions.append(ready)
-        topics.append(topic._replace(partitions=partitions))
-    return Prepared(request._replace(topics=topics), known, refused)
+        topics.append(ProduceTopic(topic.name, topic.topic_id, partitions))
+    return Prepared(request.with_topics(topics), known, refused)
 
 
 async def prepare_batch(
@@ -103,18 +105,20 @@ async def prepare_batch(
         return changed, inspect_batch(read_header(changed), changed)
 
     changed, known[partition.topic, partition.index] = await offload(work)
-    return batch._replace(records=changed)
+    return ProducePartition(batch.partition_index, changed)
 
 
 def with_own_records(request: ProduceRequest) -> ProduceRequest:
     """Copy the records out of the frame."""
     topics = [
-        topic._replace(
-            partitions=[
-                ProducePartition(index, None if records is None else memoryview(bytearray(records)))
-                for index, records in topic.partitions
-            ]
-        )
+        ProduceTopic(topic.name, topic.topic_id, [with_own(each) for each in topic.partitions])
         for topic in request.topics
     ]
-    return request._replace(topics=topics)
+    return request.with_topics(topics)
+
+
+def with_own(batch: ProducePartition) -> ProducePartition:
+    """Copy one partition's records."""
+    records = batch.records
+    copy = None if records is None else memoryview(bytearray(records))
+    return ProducePartition(batch.partition_index, copy)

@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Final
 from uuid import UUID
 
 from strom.broker.host import Host
@@ -41,13 +42,13 @@ log = logging.getLogger("strom.replicas")
 
 #: How many logs are created or dropped before others get their turn on the loop. One is several
 #: files: a millisecond, and more on a disk that is busy.
-LOGS_AT_ONCE = 4
+LOGS_AT_ONCE: Final = 4
 
 #: How many partitions are looked at, or told what they are now, before others get their turn.
-CHANGES_AT_ONCE = 200
+CHANGES_AT_ONCE: Final = 200
 
 #: How many partitions a line of the log names.
-NAMES_TOLD_MAX = 10
+NAMES_TOLD_MAX: Final = 10
 
 TopicPartition = tuple[str, int]
 #: A partition as the metadata names it.

@@ -12,7 +12,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from strom.broker.context import Context
 from strom.broker.coordination import java_hash
@@ -31,18 +31,18 @@ BY_REQUEST, BY_LEADER = 0, 2
 PRODUCE_ADDS_FROM, OFFSETS_ADD_FROM = 12, 5
 PRODUCE_ABORTABLE_FROM, OFFSETS_ABORTABLE_FROM = 11, 4
 
-VERIFICATION = "transaction.partition.verification.enable"
-BACKOFF = "add.partitions.to.txn.retry.backoff.ms"
-BACKOFF_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
+VERIFICATION: Final = "transaction.partition.verification.enable"
+BACKOFF: Final = "add.partitions.to.txn.retry.backoff.ms"
+BACKOFF_MAX: Final = "add.partitions.to.txn.retry.backoff.max.ms"
 
 #: Where a batch says whose it is: attributes, then producer id, epoch and first sequence.
-_ATTRIBUTES_AT = 21
-_ATTRIBUTES = Struct(">h")
-_PRODUCER_AT = 43
-_PRODUCER = Struct(">qhi")
+_ATTRIBUTES_AT: Final = 21
+_ATTRIBUTES: Final = Struct(">h")
+_PRODUCER_AT: Final = 43
+_PRODUCER: Final = Struct(">qhi")
 
 #: Retriable errors that old clients would not retry; as Kafka, this one is told instead.
-_UNREACHABLE = (
+_UNREACHABLE: Final = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -123,7 +123,8 @@ def first_batches(
     new: dict[TopicPartition, tuple[Producer, int]] = {}
     for topic in request.topics:
         name = topic.name if topic.topic_id is None else context.topic_name(topic.topic_id)
-        for index, records in topic.partitions:
+        for each in topic.partitions:
+            index, records = each.partition_index, each.records
             if name is None or records is None or len(records) < HEADER_SIZE:
                 continue
             if not _ATTRIBUTES.unpack_from(records, _ATTRIBUTES_AT)[0] & TRANSACTIONAL_FLAG:

@@ -13,7 +13,7 @@ image, settings and partitions as they are by then.
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from strom.broker.context import Large
 from strom.log.cold import ColdError, Fetch, Offload, Take, warmed
@@ -23,9 +23,9 @@ Done = TypeVar("Done")
 Response = TypeVar("Response")
 
 #: So many take a few milliseconds.
-AT_ONCE = 200
+AT_ONCE: Final = 200
 #: So many are put into portions in as long a time.
-SORTED_AT_ONCE = 2000
+SORTED_AT_ONCE: Final = 2000
 
 
 def answer_each(

@@ -161,7 +161,7 @@ class Sieve:
         if sifted.records is None and not needs_horizon:
             return batch
         newest = header.max_timestamp if header.has_append_time else sifted.newest_ms
-        header = header._replace(record_count=sifted.record_count, max_timestamp=newest)
+        header = header.changed(record_count=sifted.record_count, max_timestamp=newest)
         records = data if sifted.records is None else sifted.records
         if needs_horizon:
             return self._with_horizon(header, records)
@@ -171,7 +171,7 @@ class Sieve:
         horizon = self._new_horizon
         shift = horizon - header.base_timestamp
         moved = rebase(records, 0, len(records), header.record_count, shift)
-        header = header._replace(
+        header = header.changed(
             attributes=header.attributes | DELETE_HORIZON_FLAG, base_timestamp=horizon
         )
         codec = header.attributes & CODEC_MASK
@@ -199,6 +199,6 @@ def emptied(header: Header) -> Buffer:
     """Return the batch without its records."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_FLAG)
     return seal(
-        header._replace(attributes=attributes, base_timestamp=header.max_timestamp, record_count=0),
+        header.changed(attributes=attributes, base_timestamp=header.max_timestamp, record_count=0),
         b"",
     )

@@ -13,15 +13,15 @@ file is written without waiting for the disk, and synced when the batches are.
 from bisect import bisect_right
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.log.checkpoints import DamagedCheckpointError, read_lines, write_lines
 from strom.log.disk import Disk
 
-FILE_NAME = "leader-epoch-checkpoint"
-UNDEFINED = -1
+FILE_NAME: Final = "leader-epoch-checkpoint"
+UNDEFINED: Final = -1
 #: How many rows of epochs are remembered to be shared; those of empty logs are alike.
-SHARED_MAX = 256
+SHARED_MAX: Final = 256
 
 
 class Epoch(NamedTuple):

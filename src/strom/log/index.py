@@ -16,13 +16,14 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
+from typing import Final
 
 from strom.log.disk import File, write_all
 
-OFFSET_ENTRY = Struct(">ii")
-TIME_ENTRY = Struct(">qi")
+OFFSET_ENTRY: Final = Struct(">ii")
+TIME_ENTRY: Final = Struct(">qi")
 #: So many entries may wait in memory, which is 1 MiB of records or more.
-PENDING_MAX = 256
+PENDING_MAX: Final = 256
 
 
 class DamagedIndexError(Exception):

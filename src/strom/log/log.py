@@ -19,7 +19,7 @@ from strom.log.aborted import AbortedTransaction
 from strom.log.config import LogConfig
 from strom.log.disk import File, is_short
 from strom.log.files import OpenFiles
-from strom.log.producers import Marker, Origin, Producers, read_marker
+from strom.log.producers import CLIENT, Marker, Origin, Producers, read_marker
 from strom.log.recovery import Known, Loader
 from strom.log.segment import RELATIVE_MAX, Segment
 from strom.log.segmented import SegmentedLog
@@ -43,15 +43,20 @@ from strom.records.walk import Facts
 from strom.wire.errors import ErrorCode, KafkaError
 
 
-class Appended(NamedTuple):
+class Appended:
     """Where a batch stands in the log."""
 
-    base_offset: int
-    last_offset: int
-    #: -1 where the records keep the time that the producer gave them.
-    append_time_ms: int
-    #: It was there already; nothing was written.
-    duplicate: bool
+    __slots__ = ("append_time_ms", "base_offset", "duplicate", "last_offset")
+
+    def __init__(
+        self, base_offset: int, last_offset: int, append_time_ms: int, duplicate: bool
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        #: -1 where the records keep the time that the producer gave them.
+        self.append_time_ms = append_time_ms
+        #: It was there already; nothing was written.
+        self.duplicate = duplicate
 
 
 class Slice(NamedTuple):
@@ -119,7 +124,7 @@ class Log(SegmentedLog):
         now_ms: int,
         header: Header | None = None,
         facts: Facts | None = None,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin = CLIENT,
         transaction_version: int = 0,
     ) -> Appended:
         """Check the one batch, give it the next offsets and write it; all or nothing.
@@ -130,7 +135,7 @@ class Log(SegmentedLog):
         """
         limits = self._limits or self.limits
         marker = None
-        if origin is Origin.CLIENT:
+        if origin is CLIENT:
             header = header or check_field(batch)
             if header.length + PREFIX_SIZE != len(batch):
                 # What follows is no whole batch; Kafka cuts it off too.
@@ -151,7 +156,7 @@ class Log(SegmentedLog):
         if limits.has_append_time:
             patch_append_time(batch, header.attributes, now_ms)
             append_time = now_ms
-            header = header._replace(max_timestamp=now_ms)
+            header = header.changed(max_timestamp=now_ms)
         last_offset = self._write_one(batch, header, leader_epoch, now_ms)
         if header.producer_id >= 0:
             self._apply(header, base_offset, marker)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from enum import Enum, auto
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.log.aborted import AbortedTransaction
 from strom.records.batch import (
@@ -34,11 +34,11 @@ from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: As many as a producer may have in flight (`max.in.flight.requests.per.connection`).
-REMEMBERED_BATCHES = 5
-SEQUENCE_MAX = 2**31 - 1
-NO_TRANSACTION = -1
-NO_COORDINATOR_EPOCH = -1
-_MARKER_VALUE = Struct(">hi")
+REMEMBERED_BATCHES: Final = 5
+SEQUENCE_MAX: Final = 2**31 - 1
+NO_TRANSACTION: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+_MARKER_VALUE: Final = Struct(">hi")
 
 
 class Origin(Enum):
@@ -51,14 +51,34 @@ class Origin(Enum):
     REPLICATION = auto()
 
 
-class Written(NamedTuple):
+#: Looked up once, for it is asked with every batch.
+CLIENT: Final = Origin.CLIENT
+
+
+class Written:
     """One batch that a producer has in the log."""
 
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
+    __slots__ = (
+        "first_offset",
+        "first_sequence",
+        "last_offset",
+        "last_sequence",
+        "timestamp_ms",
+    )
+
+    def __init__(
+        self,
+        first_sequence: int,
+        last_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp_ms: int,
+    ) -> None:
+        self.first_sequence = first_sequence
+        self.last_sequence = last_sequence
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.timestamp_ms = timestamp_ms
 
 
 class Producer:
@@ -89,7 +109,7 @@ class Producer:
         first = header.base_sequence
         batches = self.batches
         # What continues the numbers is new, and so nearly all is.
-        if header.producer_epoch == self.epoch and batches and first != batches[-1][1] + 1:
+        if header.producer_epoch == self.epoch and batches and first != self.last_sequence + 1:
             last = header.last_sequence
             for each in batches:
                 if each.first_sequence == first and each.last_sequence == last:
@@ -165,7 +185,7 @@ class Producers:
         if marker is not None:
             self._check_marker(known, header, marker, offset, version)
             return None
-        is_client = origin is Origin.CLIENT
+        is_client = origin is CLIENT
         if is_client and (earlier := known.find(header)) is not None:
             return earlier
         if header.producer_epoch < known.epoch:

@@ -12,6 +12,7 @@ ColdError instead, and a thread reads them by means of a segment of its own.
 import contextlib
 from collections.abc import Iterator
 from functools import partial
+from typing import Final
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
@@ -22,21 +23,21 @@ from strom.log.files import OpenFiles
 from strom.log.index import PENDING_MAX, DamagedIndexError, OffsetIndex, TimeIndex, write_pending
 from strom.records.batch import HEADER_SIZE, PREFIX_SIZE, Header, read_header
 
-LOG = ".log"
-INDEX = ".index"
-TIME_INDEX = ".timeindex"
-TRANSACTION_INDEX = ".txnindex"
-SNAPSHOT = ".snapshot"
-DELETED = ".deleted"
-CLEANED = ".cleaned"
-SWAP = ".swap"
+LOG: Final = ".log"
+INDEX: Final = ".index"
+TIME_INDEX: Final = ".timeindex"
+TRANSACTION_INDEX: Final = ".txnindex"
+SNAPSHOT: Final = ".snapshot"
+DELETED: Final = ".deleted"
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
 
 #: Relative offsets and positions in the indexes have 32 bits.
-RELATIVE_MAX = 2**31 - 1
+RELATIVE_MAX: Final = 2**31 - 1
 #: Stands for the largest time until the indexes have told it.
-TIME_UNKNOWN = -2
+TIME_UNKNOWN: Final = -2
 #: Places that readers will probably ask for next; a few per reader at the log's end.
-HINTS_MAX = 64
+HINTS_MAX: Final = 64
 
 
 def file_name(offset: int, suffix: str) -> str:

@@ -14,6 +14,7 @@ The order of steps, and what a crash between them leaves:
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Final
 
 from strom.log.cleaning_swap import begin_swap, end_swap
 from strom.log.config import LOG_APPEND_TIME, LogConfig
@@ -36,7 +37,7 @@ from strom.log.segment import (
 from strom.log.snapshots import read_snapshot, write_snapshot
 from strom.records.validate import Limits
 
-_SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
+_SUFFIXES: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 
 class SegmentedLog:

@@ -14,58 +14,122 @@ without computing it anew. Everything between socket and disk needs these 61 byt
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final
 
 from crc32c import crc32c
 
-HEADER_SIZE = 61
+HEADER_SIZE: Final = 61
 #: Base offset and length: what is needed to step from one batch to the next.
-PREFIX_SIZE = 12
-MAGIC = 2
-CRC_FROM = 21
+PREFIX_SIZE: Final = 12
+MAGIC: Final = 2
+CRC_FROM: Final = 21
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_TIMESTAMP = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
 
 #: The byte of the attributes that says how the records are compressed.
-CODEC_AT = 22
-CODEC_MASK = 0x07
-TIMESTAMP_TYPE_FLAG = 0x08
-TRANSACTIONAL_FLAG = 0x10
-CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
+CODEC_AT: Final = 22
+CODEC_MASK: Final = 0x07
+TIMESTAMP_TYPE_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 #: All that means something; Kafka drops the rest where it sets them anew.
-ATTRIBUTES_MASK = 0x7F
+ATTRIBUTES_MASK: Final = 0x7F
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_PREFIX = struct.Struct(">qi")
-_OFFSET = struct.Struct(">q")
-_EPOCH = struct.Struct(">i")
-_CRC = struct.Struct(">I")
-_ATTRIBUTES = struct.Struct(">h")
-_TIMESTAMP = struct.Struct(">q")
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX: Final = struct.Struct(">qi")
+_PLACE: Final = struct.Struct(">qii")
+_CRC: Final = struct.Struct(">I")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_TIMESTAMP: Final = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
 
 
-class Header(NamedTuple):
-    """The 61 bytes in front of a batch's records."""
+class Header:
+    """The 61 bytes in front of a batch's records. A value: a change makes another one.
 
-    base_offset: int
-    length: int
-    leader_epoch: int
-    magic: int
-    crc: int
-    attributes: int
-    last_offset_delta: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    record_count: int
+    A plain class, no named tuple: compiled code makes and reads it in a tenth of the time.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "crc",
+        "last_offset_delta",
+        "leader_epoch",
+        "length",
+        "magic",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields of the format, in its order
+        self,
+        base_offset: int,
+        length: int,
+        leader_epoch: int,
+        magic: int,
+        crc: int,
+        attributes: int,
+        last_offset_delta: int,
+        base_timestamp: int,
+        max_timestamp: int,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        record_count: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.length = length
+        self.leader_epoch = leader_epoch
+        self.magic = magic
+        self.crc = crc
+        self.attributes = attributes
+        self.last_offset_delta = last_offset_delta
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.base_sequence = base_sequence
+        self.record_count = record_count
+
+    def fields(self) -> dict[str, int]:
+        """Return all fields by name, in the order of the format."""
+        return {
+            "base_offset": self.base_offset,
+            "length": self.length,
+            "leader_epoch": self.leader_epoch,
+            "magic": self.magic,
+            "crc": self.crc,
+            "attributes": self.attributes,
+            "last_offset_delta": self.last_offset_delta,
+            "base_timestamp": self.base_timestamp,
+            "max_timestamp": self.max_timestamp,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
+            "base_sequence": self.base_sequence,
+            "record_count": self.record_count,
+        }
+
+    def changed(self, **fields: int) -> "Header":
+        """Return the header with other values in some fields."""
+        return Header(**{**self.fields(), **fields})
+
+    def __eq__(self, other: object) -> bool:
+        """Compare all fields."""
+        return isinstance(other, Header) and self.fields() == other.fields()
+
+    def __repr__(self) -> str:
+        """Show all fields."""
+        return f"Header({', '.join(f'{name}={value}' for name, value in self.fields().items())})"
 
     @property
     def size_bytes(self) -> int:
@@ -107,7 +171,23 @@ class Header(NamedTuple):
 
 def read_header(buffer: Buffer, position: int = 0) -> Header:
     """Read the header at the position; the buffer must hold all 61 bytes."""
-    return Header._make(_HEADER.unpack_from(buffer, position))
+    # One by one: so compiled code calls the class without going through Python.
+    found = _HEADER.unpack_from(buffer, position)
+    return Header(
+        found[0],
+        found[1],
+        found[2],
+        found[3],
+        found[4],
+        found[5],
+        found[6],
+        found[7],
+        found[8],
+        found[9],
+        found[10],
+        found[11],
+        found[12],
+    )
 
 
 def read_prefix(buffer: Buffer, position: int = 0) -> tuple[int, int]:
@@ -122,9 +202,11 @@ def compute_crc(batch: Buffer) -> int:
 
 
 def patch_place(batch: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Set where the batch stands in the log; the checksum does not cover these fields."""
-    _OFFSET.pack_into(batch, 0, base_offset)
-    _EPOCH.pack_into(batch, 12, leader_epoch)
+    """Set where the batch, which the buffer holds exactly, stands in the log.
+
+    The checksum does not cover these fields. The length between them is written again, as it is.
+    """
+    _PLACE.pack_into(batch, 0, base_offset, len(batch) - PREFIX_SIZE, leader_epoch)
 
 
 def patch_max_timestamp(batch: bytearray | memoryview, attributes: int, max_timestamp: int) -> None:
@@ -141,5 +223,5 @@ def patch_append_time(batch: bytearray | memoryview, attributes: int, now_ms: in
 
 def write_header(batch: bytearray | memoryview, header: Header) -> None:
     """Write the header over the first 61 bytes, with the checksum of what follows."""
-    _HEADER.pack_into(batch, 0, *header)
+    _HEADER.pack_into(batch, 0, *header.fields().values())
     _CRC.pack_into(batch, 17, compute_crc(batch))

@@ -16,6 +16,7 @@ memory costs as much as decompressing into it.
 import struct
 from collections.abc import Callable
 from enum import IntEnum
+from typing import Final
 
 import cramjam
 
@@ -35,29 +36,29 @@ class Codec(IntEnum):
 
 
 #: Kafka's names, as in `compression.type`.
-CODEC_NAMES = {
+CODEC_NAMES: Final = {
     Codec.NONE: "none",
     Codec.GZIP: "gzip",
     Codec.SNAPPY: "snappy",
     Codec.LZ4: "lz4",
     Codec.ZSTD: "zstd",
 }
-CODECS_BY_NAME = {name: codec for codec, name in CODEC_NAMES.items()} | {
+CODECS_BY_NAME: Final = {name: codec for codec, name in CODEC_NAMES.items()} | {
     # `compression.type` calls it so; producers say "none".
     "uncompressed": Codec.NONE
 }
 
-_CODECS = {int(codec): codec for codec in Codec}
+_CODECS: Final = {int(codec): codec for codec in Codec}
 
 #: As much as one request could carry uncompressed (`socket.request.max.bytes`).
-DECOMPRESSED_BYTES_MAX = 100 * 1024 * 1024
+DECOMPRESSED_BYTES_MAX: Final = 100 * 1024 * 1024
 
-XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 #: Version 1, readable by version 1.
-_XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
-_XERIAL_BLOCK_BYTES_MAX = 32 * 1024
+_XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES_MAX: Final = 32 * 1024
 
-_INT32 = struct.Struct(">i")
+_INT32: Final = struct.Struct(">i")
 
 
 class Room:
@@ -118,7 +119,8 @@ def expand(
 
     It may lie in the room, until the room is used again.
     """
-    return _DECOMPRESSORS[codec_of(codec)](data, size_bytes_max, room or Room())
+    decompressor = _DECOMPRESSORS.get(codec) or _DECOMPRESSORS[codec_of(codec)]
+    return decompressor(data, size_bytes_max, room or Room())
 
 
 def _keep(data: Buffer, level: int | None) -> bytes:
@@ -186,11 +188,11 @@ def _decompress_gzip(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
 
 def _decompress_lz4(data: Buffer, size_bytes_max: int, room: Room) -> Buffer:
     try:
-        lz4_frame.check_header(data)
         blocks = lz4_frame.read_blocks(data)
         if blocks is not None:
             space = lz4_frame.space_for(data, blocks)
             return lz4_frame.decompress_blocks(data, blocks, room.take(min(space, size_bytes_max)))
+        lz4_frame.check_header(data)
     except ValueError as error:
         raise _corrupt(Codec.LZ4, error) from None
     into = cramjam.lz4.decompress_into
@@ -234,14 +236,14 @@ def _decompress_snappy_block(data: Buffer, size_bytes_max: int) -> bytes:
         raise _corrupt(Codec.SNAPPY, error) from None
 
 
-_COMPRESSORS: dict[Codec, Callable[[Buffer, int | None], bytes]] = {
+_COMPRESSORS: Final[dict[Codec, Callable[[Buffer, int | None], bytes]]] = {
     Codec.NONE: _keep,
     Codec.GZIP: _compress_gzip,
     Codec.SNAPPY: _compress_snappy,
     Codec.LZ4: lz4_frame.compress,
     Codec.ZSTD: _compress_zstd,
 }
-_DECOMPRESSORS: dict[Codec, Callable[[Buffer, int, Room], Buffer]] = {
+_DECOMPRESSORS: Final[dict[int, Callable[[Buffer, int, Room], Buffer]]] = {
     Codec.NONE: _unkeep,
     Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,

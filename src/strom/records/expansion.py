@@ -7,25 +7,26 @@ cannot hold more than so much each.
 
 import struct
 from collections.abc import Callable
+from typing import Final
 
 from strom.records import lz4_frame
 from strom.records.batch import Buffer
 from strom.records.compression import Codec
 
 #: Deflate's best: 258 bytes from two bits.
-_GZIP_RATIO_MAX = 1032
+_GZIP_RATIO_MAX: Final = 1032
 #: Snappy's best: 64 bytes from three.
-_SNAPPY_RATIO_MAX = 22
+_SNAPPY_RATIO_MAX: Final = 22
 
-_ZSTD_MAGIC = 0xFD2FB528
-_ZSTD_SKIPPABLE_MAGIC = 0x184D2A5
-_ZSTD_BLOCK_BYTES_MAX = 128 * 1024
+_ZSTD_MAGIC: Final = 0xFD2FB528
+_ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A5
+_ZSTD_BLOCK_BYTES_MAX: Final = 128 * 1024
 #: Counting ends there: it is as good as endless.
-_ZSTD_BLOCKS_MAX = 1024
-_ZSTD_RLE = 1
-_DICTIONARY_ID_SIZES = (0, 1, 2, 4)
-_CONTENT_SIZE_SIZES = (0, 2, 4, 8)
-_UINT32 = struct.Struct("<I")
+_ZSTD_BLOCKS_MAX: Final = 1024
+_ZSTD_RLE: Final = 1
+_DICTIONARY_ID_SIZES: Final = (0, 1, 2, 4)
+_CONTENT_SIZE_SIZES: Final = (0, 2, 4, 8)
+_UINT32: Final = struct.Struct("<I")
 
 
 def bytes_max(codec: int, data: Buffer) -> int:
@@ -76,7 +77,7 @@ def _count_blocks(view: memoryview, position: int) -> tuple[int, int]:
     return blocks, position + (4 if descriptor & 4 else 0)
 
 
-_MEASURES: dict[int, Callable[[Buffer], int]] = {
+_MEASURES: Final[dict[int, Callable[[Buffer], int]]] = {
     Codec.GZIP: _measure_gzip,
     Codec.SNAPPY: _measure_snappy,
     Codec.LZ4: lz4_frame.bytes_max,

@@ -6,6 +6,7 @@ in one go, because a commit of offsets is little else than a batch.
 
 import struct
 from collections.abc import Sequence
+from typing import Final
 
 from crc32c import crc32c
 
@@ -14,11 +15,11 @@ from strom.records.compression import compress
 from strom.records.record import Producer
 
 #: From the attributes on: what the checksum covers of the header.
-_COVERED = struct.Struct(">hiqqqhii")
-_START = struct.Struct(">qiibI")
+_COVERED: Final = struct.Struct(">hiqqqhii")
+_START: Final = struct.Struct(">qiibI")
 #: The offset and the leader's epoch are for the log to set.
-_NOWHERE = 0
-_NO_EPOCH = -1
+_NOWHERE: Final = 0
+_NO_EPOCH: Final = -1
 
 
 def _zigzag(number: int) -> bytes:
@@ -32,7 +33,7 @@ def _zigzag(number: int) -> bytes:
 
 
 #: Lengths and offsets as records have them; nearly all that occur.
-_VARINTS = tuple(_zigzag(each) for each in range(1024))
+_VARINTS: Final = tuple(_zigzag(each) for each in range(1024))
 
 
 def _varint(number: int) -> bytes:

@@ -10,25 +10,33 @@ takes all others. Errors are ValueErrors with the reason.
 """
 
 import struct
+from typing import Final
 
 import cramjam
 
 from strom.records.batch import Buffer
 
-#: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
-HEADER = bytes.fromhex("04224d18604082")
-BLOCK_BYTES_MAX = 64 * 1024
-#: A frame of more is the library's to read: Python would step over tiny blocks for too long.
-BLOCKS_MAX = 32
-#: No block holds more than this many times its own size.
-RATIO_MAX = 255
+try:
+    from strom.records import _lz4
+except ImportError:
+    IS_COMPILED = False
+else:
+    IS_COMPILED = True
 
-_MAGIC = HEADER[:4]
-_INDEPENDENT_FLAG = 0x20
+#: Magic, independent blocks without checksums, blocks of at most 64 KiB, header checksum.
+HEADER: Final = bytes.fromhex("04224d18604082")
+BLOCK_BYTES_MAX: Final = 64 * 1024
+#: A frame of more is the library's to read: Python would step over tiny blocks for too long.
+BLOCKS_MAX: Final = 32
+#: No block holds more than this many times its own size.
+RATIO_MAX: Final = 255
+
+_MAGIC: Final = HEADER[:4]
+_INDEPENDENT_FLAG: Final = 0x20
 #: Set in a block's size when the block is stored as it is.
-_STORED_FLAG = 0x80000000
-_END = bytes(4)
-_SIZE = struct.Struct("<I")
+_STORED_FLAG: Final = 0x80000000
+_END: Final = bytes(4)
+_SIZE: Final = struct.Struct("<I")
 
 
 #: Where a block begins and ends in its frame, and whether it is stored as it is.
@@ -71,6 +79,13 @@ def check_header(data: Buffer) -> None:
 
 def read_blocks(data: Buffer) -> list[Block] | None:
     """Return the blocks of a frame as they are written here; None if it is another one."""
+    if IS_COMPILED:
+        return _lz4.read_blocks(data, HEADER, BLOCKS_MAX)
+    return plain_read_blocks(data)
+
+
+def plain_read_blocks(data: Buffer) -> list[Block] | None:
+    """Do the same where nothing can be compiled."""
     view = memoryview(data)
     if view[: len(HEADER)] != HEADER:
         return None
@@ -94,10 +109,10 @@ def bytes_max(data: Buffer) -> int:
     blocks = read_blocks(data)
     if blocks is None:
         return RATIO_MAX * len(data)
-    return sum(
-        min(BLOCK_BYTES_MAX, end - start if is_stored else RATIO_MAX * (end - start))
-        for start, end, is_stored in blocks
-    )
+    size = 0
+    for start, end, is_stored in blocks:
+        size += min(BLOCK_BYTES_MAX, end - start if is_stored else RATIO_MAX * (end - start))
+    return size
 
 
 def space_for(data: Buffer, blocks: list[Block]) -> int:

@@ -86,7 +86,7 @@ class Columns:
             raise BrokenRecordsError(facts.fault, facts.record_count)
         if not facts.record_count:
             return
-        plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
+        plain = header.changed(attributes=header.attributes & ~CODEC_MASK)
         for record in read_records(seal(plain, payload)):
             if first <= record.offset < end:
                 self._append(record, int(header.has_append_time))

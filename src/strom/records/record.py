@@ -13,7 +13,7 @@ Whatever bytes come in, reading ends with records or with a KafkaError.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.records.batch import (
     CODEC_MASK,
@@ -34,9 +34,9 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
-_INT32_BITS = 32
-_INT64_BITS = 64
-_INT64_MAX = 2**63 - 1
+_INT32_BITS: Final = 32
+_INT64_BITS: Final = 64
+_INT64_MAX: Final = 2**63 - 1
 
 
 class Record(NamedTuple):
@@ -57,7 +57,7 @@ class Producer(NamedTuple):
     base_sequence: int = NO_SEQUENCE
 
 
-NO_PRODUCER = Producer()
+NO_PRODUCER: Final = Producer()
 
 
 def read_batch(buffer: Buffer) -> Header:
@@ -227,7 +227,7 @@ def seal(header: Header, payload: Buffer) -> bytearray:
     """Return header and payload (compressed as the header says) with length and checksum set."""
     batch = bytearray(HEADER_SIZE)
     batch += payload
-    write_header(batch, header._replace(length=len(batch) - PREFIX_SIZE))
+    write_header(batch, header.changed(length=len(batch) - PREFIX_SIZE))
     return batch
 
 

@@ -13,7 +13,7 @@ cannot read, the answer here is INVALID_RECORD; no client tries either of them a
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from strom.records.batch import (
     CODEC_AT,
@@ -47,29 +47,29 @@ from strom.records.walk import NO_RECORD, Facts, Fault, inspect_batch, walk
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: `message.timestamp.before.max.ms` of a topic that takes records of any age.
-UNLIMITED_MS = 2**63 - 1
+UNLIMITED_MS: Final = 2**63 - 1
 #: The first version of Produce whose clients may send zstd (KIP-110).
-ZSTD_PRODUCE_VERSION = 7
+ZSTD_PRODUCE_VERSION: Final = 7
 #: What a loop can decompress and walk over in about a millisecond.
-LIGHT_BYTES_MAX: dict[int, int] = {
+LIGHT_BYTES_MAX: Final[dict[int, int]] = {
     Codec.GZIP: 256 * 1024,
     Codec.SNAPPY: 1024 * 1024,
     Codec.LZ4: 2 * 1024 * 1024,
     Codec.ZSTD: 1024 * 1024,
 }
 #: Records are read one by one to name those at fault; of more than this it is a thread's to do.
-NAMED_AT_ONCE = 1000
+NAMED_AT_ONCE: Final = 1000
 #: So many are named at most: each takes a hundred bytes of the answer.
-RECORD_ERRORS_MAX = 10_000
+RECORD_ERRORS_MAX: Final = 10_000
 #: The record errors that the message of a refusal repeats.
-_ERRORS_SHOWN_MAX = 3
+_ERRORS_SHOWN_MAX: Final = 3
 #: Where the magic stands in all three message formats, and what must be there to see it.
-_MAGIC_AT = 16
-_PEEK_BYTES = 17
+_MAGIC_AT: Final = 16
+_PEEK_BYTES: Final = 17
 #: The smallest message of the oldest format; a length below it is a lie in any format.
-_LENGTH_MIN = 14
+_LENGTH_MIN: Final = 14
 
-_FAULT_WORDS: dict[int, str] = {
+_FAULT_WORDS: Final[dict[int, str]] = {
     Fault.ENDS_EARLY: "Incorrect declared batch size, premature EOF reached",
     Fault.LENGTH: "Invalid record size, beyond the end of the batch",
     Fault.NUMBER: "Found invalid record structure, a number is too long",
@@ -80,6 +80,9 @@ _FAULT_WORDS: dict[int, str] = {
     Fault.REST: "Incorrect declared batch size, records still remaining in file",
     Fault.UNREADABLE: "Failed to decompress record stream",
 }
+
+#: Looked up once: of an enumeration that takes as long as all else about a header.
+_ZSTD: Final = int(Codec.ZSTD)
 
 RecordErrors = tuple[tuple[int, str | None], ...]
 WritableBuffer = bytearray | memoryview
@@ -131,7 +134,7 @@ def check_field(records: Buffer | None, produce_version: int = ZSTD_PRODUCE_VERS
     size = header.length + PREFIX_SIZE
     if header.magic != MAGIC or size != len(records):
         _check_shape(records, header, produce_version)
-    if header.attributes & CODEC_MASK == Codec.ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
+    if header.attributes & CODEC_MASK == _ZSTD and produce_version < ZSTD_PRODUCE_VERSION:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {produce_version} are not allowed to use "
@@ -218,7 +221,9 @@ def check_batch(
     the header has a wrong one, it is set in place, and the header returned says so. The facts
     are what `inspect_batch` has found in this batch, for who had it look already.
     """
-    if header.length + PREFIX_SIZE > limits.batch_bytes_max:
+    # At once, not one by one: of a named tuple that is what is quick.
+    _, batch_bytes_max, is_compacted, has_append_time, before_max_ms, after_max_ms = limits
+    if header.length + PREFIX_SIZE > batch_bytes_max:
         check_size(header.size_bytes, limits)
     if header.crc != compute_crc(batch):
         raise _corrupt(header, batch, f"topic partition {limits.partition}")
@@ -229,7 +234,7 @@ def check_batch(
         or count != header.last_offset_delta + 1
         or header.base_offset != 0
         or attributes & CONTROL_FLAG
-        or attributes & CODEC_MASK > Codec.ZSTD
+        or attributes & CODEC_MASK > _ZSTD
         or (header.base_sequence < 0 and header.producer_id > NO_PRODUCER_ID)
     ):
         _refuse(header, limits)
@@ -241,10 +246,10 @@ def check_batch(
     if (
         newest_ms != header.max_timestamp
         or attributes & TIMESTAMP_TYPE_FLAG
-        or limits.has_append_time
-        or (limits.is_compacted and keyless != NO_RECORD)
-        or newest_ms - now_ms > limits.timestamp_after_max_ms
-        or now_ms - oldest_ms > limits.timestamp_before_max_ms
+        or has_append_time
+        or (is_compacted and keyless != NO_RECORD)
+        or newest_ms - now_ms > after_max_ms
+        or now_ms - oldest_ms > before_max_ms
     ):
         return _check_values(header, batch, facts, limits, now_ms)
     return header
@@ -460,7 +465,7 @@ def recompress(
     if not facts.fault and not facts.is_in_sequence:
         payload = _in_sequence(whole, header)
     attributes = (header.attributes & ~CODEC_MASK) | codec
-    return seal(header._replace(attributes=attributes), compress(codec, payload, level))
+    return seal(header.changed(attributes=attributes), compress(codec, payload, level))
 
 
 def _in_sequence(batch: Buffer, header: Header) -> Buffer:

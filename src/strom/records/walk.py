@@ -5,6 +5,8 @@
 batch, decompressed first where need be; it may be called in a thread.
 """
 
+from typing import Final
+
 from strom.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -40,7 +42,7 @@ __all__ = [
     "walk",
 ]
 
-UNREADABLE = Facts(Fault.UNREADABLE, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, NO_RECORD, True)
+UNREADABLE: Final = Facts(Fault.UNREADABLE, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, NO_RECORD, True)
 
 #: Rooms that nobody uses now: in the end one for each thread that looks into batches.
 _rooms: list[Room] = []

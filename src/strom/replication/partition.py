@@ -6,7 +6,7 @@ and looks again when woken, so nothing here calls anybody back with data.
 """
 
 import asyncio
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.log.directory import LogDirectory
@@ -20,8 +20,8 @@ from strom.replication.waiting import Waiter
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.fetch import Slice
 
-READ_COMMITTED = 1
-NO_EPOCH = -1
+READ_COMMITTED: Final = 1
+NO_EPOCH: Final = -1
 
 
 class View(NamedTuple):

@@ -11,10 +11,11 @@ in-sync replicas are shared, and only a leader that has heard of a follower keep
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
-UNHEARD = -1
+UNHEARD: Final = -1
 #: Partitions of a cluster have few different sets of replicas.
-SETS_MAX = 1024
+SETS_MAX: Final = 1024
 
 
 @lru_cache(SETS_MAX)

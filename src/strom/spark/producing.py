@@ -292,7 +292,7 @@ def halves(batch: Batch, delivery: Delivery) -> Iterable[Batch]:
         payload: bytes | bytearray = write_records(part, 0, header.base_timestamp)
         if delivery.codec:
             payload = compress(delivery.codec, payload, delivery.codec_level)
-        own = header._replace(
+        own = header.changed(
             last_offset_delta=len(part) - 1,
             base_sequence=(header.base_sequence + first) % SEQUENCES,
             record_count=len(part),

@@ -11,7 +11,7 @@ readable by a client that does not know yet what it talks to.
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from strom.wire import (
     consumer_group_heartbeat,
@@ -31,35 +31,43 @@ from strom.wire.primitives import MalformedFrame, skip_tags
 from strom.wire.schema_writer import schema_writer
 from strom.wire.translate import translator
 
-API_VERSIONS_KEY = 18
+API_VERSIONS_KEY: Final = 18
 #: Key, version, correlation id and the client id's length.
-HEADER_BYTES_MIN = 10
+HEADER_BYTES_MIN: Final = 10
 
 #: What the readers, ours and kio's, raise for bytes that are not the message they should be.
-NOT_A_MESSAGE = (ValueError, TypeError, OverflowError, EOFError, IndexError, struct.error)
+NOT_A_MESSAGE: Final = (ValueError, TypeError, OverflowError, EOFError, IndexError, struct.error)
 
 Part = fetch.Part
 Hook = Callable[[Any, Any], Any]
-_HEADER = struct.Struct(">hhih")
-_HEAD = struct.Struct(">ii")
+_HEADER: Final = struct.Struct(">hhih")
+_HEAD: Final = struct.Struct(">ii")
 
 
-class RequestHeader(NamedTuple):
+class RequestHeader:
     """What stands in front of every request."""
 
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str | None
-    #: Where the tagged fields of the header begin, or the body if it has none.
-    end: int
+    __slots__ = ("api_key", "client_id", "correlation_id", "end", "version")
+
+    def __init__(
+        self, api_key: int, version: int, correlation_id: int, client_id: str | None, end: int
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        #: Where the tagged fields of the header begin, or the body if it has none.
+        self.end = end
 
 
-class ProduceResponse(NamedTuple):
+class ProduceResponse:
     """What became of every batch of a Produce request."""
 
-    topics: list[produce.ProduceTopicResponse]
-    throttle_ms: int = 0
+    __slots__ = ("throttle_ms", "topics")
+
+    def __init__(self, topics: list[produce.ProduceTopicResponse], throttle_ms: int = 0) -> None:
+        self.topics = topics
+        self.throttle_ms = throttle_ms
 
 
 class FetchResponse(NamedTuple):
@@ -147,8 +155,11 @@ class HandWrittenCodec:
         return [self._write(response, self._version)]
 
 
-WITH_RECORDS: dict[str, Callable[[int], Codec]] = {"produce": ProduceCodec, "fetch": FetchCodec}
-BY_HAND: dict[str, Any] = {
+WITH_RECORDS: Final[dict[str, Callable[[int], Codec]]] = {
+    "produce": ProduceCodec,
+    "fetch": FetchCodec,
+}
+BY_HAND: Final[dict[str, Any]] = {
     "list_offsets": list_offsets,
     "offset_commit": offset_commit,
     "offset_fetch": offset_fetch,

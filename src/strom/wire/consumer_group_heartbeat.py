@@ -6,7 +6,7 @@ v0   the first     v1   subscriptions by a regular expression
 import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -22,18 +22,18 @@ from strom.wire.primitives import (
     varint,
 )
 
-FLEXIBLE_FROM = 0
-PATTERN_FROM = 1
+FLEXIBLE_FROM: Final = 0
+PATTERN_FROM: Final = 1
 
-ID_BYTES = 16
+ID_BYTES: Final = 16
 #: How many ids of topics are remembered: to make one takes longer than to find it.
-IDS_MAX = 1000
+IDS_MAX: Final = 1000
 
-_NOBODY = bytes(ID_BYTES)
-_START = struct.Struct(">ih")
-_EPOCH_AND_INTERVAL = struct.Struct(">ii")
-_ABSENT = b"\xff"
-_PRESENT = b"\x01"
+_NOBODY: Final = bytes(ID_BYTES)
+_START: Final = struct.Struct(">ih")
+_EPOCH_AND_INTERVAL: Final = struct.Struct(">ii")
+_ABSENT: Final = b"\xff"
+_PRESENT: Final = b"\x01"
 
 #: A topic and partitions of it, as they were listed.
 Places = tuple[UUID, Sequence[int]]

@@ -10,7 +10,7 @@ A response is a list of parts: bytes, and slices of log files that the link send
 
 import struct
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -29,23 +29,23 @@ from strom.wire.primitives import (
 )
 from strom.wire.produce import Leader
 
-FLEXIBLE_FROM = 12
-TOPIC_IDS_FROM = 13
-REPLICA_STATE_FROM = 15
-CONSUMER = -1
-NO_TOPIC_ID = UUID(int=0)
+FLEXIBLE_FROM: Final = 12
+TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
+CONSUMER: Final = -1
+NO_TOPIC_ID: Final = UUID(int=0)
 
-_REPLICA_STATE = struct.Struct(">iq")
-_TERMS = struct.Struct(">iiib")
-_SESSION = struct.Struct(">ii")
-_ERROR_SESSION = struct.Struct(">ihi")
-_PLACE_V4 = struct.Struct(">iqi")
-_PLACE_V5 = struct.Struct(">iqqi")
-_PLACE_V9 = struct.Struct(">iiqqi")
-_PLACE_V12 = struct.Struct(">iiqiqi")
-_ANSWER_V4 = struct.Struct(">ihqq")
-_ANSWER = struct.Struct(">ihqqq")
-_ABORTED = struct.Struct(">qq")
+_REPLICA_STATE: Final = struct.Struct(">iq")
+_TERMS: Final = struct.Struct(">iiib")
+_SESSION: Final = struct.Struct(">ii")
+_ERROR_SESSION: Final = struct.Struct(">ihi")
+_PLACE_V4: Final = struct.Struct(">iqi")
+_PLACE_V5: Final = struct.Struct(">iqqi")
+_PLACE_V9: Final = struct.Struct(">iiqqi")
+_PLACE_V12: Final = struct.Struct(">iiqiqi")
+_ANSWER_V4: Final = struct.Struct(">ihqq")
+_ANSWER: Final = struct.Struct(">ihqqq")
+_ABORTED: Final = struct.Struct(">qq")
 
 
 class FetchPartition(NamedTuple):

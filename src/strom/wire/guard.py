@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import Field, fields
 from types import UnionType
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from strom.wire.lazy import import_schema
 from strom.wire.primitives import INT16, INT32, MalformedFrame, read_varint, varint
@@ -34,8 +34,8 @@ class Cut(NamedTuple):
 Step = Callable[[bytes, int, list[Cut]], int]
 
 #: What is below, 2^21 elements, does no harm.
-_LARGE_NUMBER = re.compile(rb"[\x80-\xff]{3}")
-_FIXED_SIZES = {
+_LARGE_NUMBER: Final = re.compile(rb"[\x80-\xff]{3}")
+_FIXED_SIZES: Final = {
     **dict.fromkeys(("bool", "int8", "uint8"), 1),
     **dict.fromkeys(("int16", "uint16", "error_code"), 2),
     **dict.fromkeys(("int32", "uint32", "timedelta_i32"), 4),
@@ -53,7 +53,7 @@ class _Plan(NamedTuple):
 
 
 #: One for each class that was ever walked over, of which there is a fixed number.
-_PLANS: dict[type[Any], _Plan] = {}
+_PLANS: Final[dict[type[Any], _Plan]] = {}
 
 
 def guarded_reader(entity: type[Any]) -> Callable[[bytes], Any]:

@@ -5,17 +5,17 @@ v1   throttle time in the answer           v4   the flexible encoding
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import INT16, INT32, Buffer, read_text, required
 
-THROTTLE_FROM = 1
-INSTANCE_ID_FROM = 3
-FLEXIBLE_FROM = 4
+THROTTLE_FROM: Final = 1
+INSTANCE_ID_FROM: Final = 3
+FLEXIBLE_FROM: Final = 4
 
-_THROTTLED = struct.Struct(">ih")
-_FLEXIBLE = struct.Struct(">ihb")
+_THROTTLED: Final = struct.Struct(">ih")
+_FLEXIBLE: Final = struct.Struct(">ihb")
 
 
 class HeartbeatRequest(NamedTuple):

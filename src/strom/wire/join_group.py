@@ -7,7 +7,7 @@ v5   the names of static members           v9   whether the leader's part is don
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import (
@@ -25,14 +25,14 @@ from strom.wire.primitives import (
     text,
 )
 
-REBALANCE_TIMEOUT_FROM = 1
-THROTTLE_FROM = 2
-INSTANCE_ID_FROM = 5
-FLEXIBLE_FROM = 6
-PROTOCOL_TYPE_FROM = 7
-SKIPPING_FROM = 9
+REBALANCE_TIMEOUT_FROM: Final = 1
+THROTTLE_FROM: Final = 2
+INSTANCE_ID_FROM: Final = 5
+FLEXIBLE_FROM: Final = 6
+PROTOCOL_TYPE_FROM: Final = 7
+SKIPPING_FROM: Final = 9
 
-NO_TIMEOUT = -1
+NO_TIMEOUT: Final = -1
 
 
 class JoinGroupRequest(NamedTuple):

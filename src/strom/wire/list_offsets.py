@@ -6,7 +6,7 @@ v4   leader epochs, asked and answered
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import (
@@ -20,19 +20,19 @@ from strom.wire.primitives import (
     text,
 )
 
-ISOLATION_FROM = 2
-THROTTLE_FROM = 2
-LEADER_EPOCH_FROM = 4
-FLEXIBLE_FROM = 6
+ISOLATION_FROM: Final = 2
+THROTTLE_FROM: Final = 2
+LEADER_EPOCH_FROM: Final = 4
+FLEXIBLE_FROM: Final = 6
 
-NO_LEADER_EPOCH = -1
-READ_UNCOMMITTED = 0
+NO_LEADER_EPOCH: Final = -1
+READ_UNCOMMITTED: Final = 0
 
-_WANTED = struct.Struct(">iq")
-_WANTED_WITH_EPOCH = struct.Struct(">iiq")
-_FOUND = struct.Struct(">ihqq")
-_FOUND_WITH_EPOCH = struct.Struct(">ihqqi")
-_FOUND_FLEXIBLE = struct.Struct(">ihqqib")
+_WANTED: Final = struct.Struct(">iq")
+_WANTED_WITH_EPOCH: Final = struct.Struct(">iiq")
+_FOUND: Final = struct.Struct(">ihqq")
+_FOUND_WITH_EPOCH: Final = struct.Struct(">ihqqi")
+_FOUND_FLEXIBLE: Final = struct.Struct(">ihqqib")
 
 
 class PartitionWanted(NamedTuple):

@@ -7,7 +7,7 @@ v6   the leader epoch of each offset       v10  topic ids instead of names
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -24,20 +24,20 @@ from strom.wire.primitives import (
     text,
 )
 
-THROTTLE_FROM = 3
-RETENTION_UNTIL = 4
-LEADER_EPOCH_FROM = 6
-INSTANCE_ID_FROM = 7
-FLEXIBLE_FROM = 8
-TOPIC_IDS_FROM = 10
+THROTTLE_FROM: Final = 3
+RETENTION_UNTIL: Final = 4
+LEADER_EPOCH_FROM: Final = 6
+INSTANCE_ID_FROM: Final = 7
+FLEXIBLE_FROM: Final = 8
+TOPIC_IDS_FROM: Final = 10
 
-NO_RETENTION = -1
-NO_LEADER_EPOCH = -1
+NO_RETENTION: Final = -1
+NO_LEADER_EPOCH: Final = -1
 
-_OFFSET = struct.Struct(">iq")
-_OFFSET_AND_EPOCH = struct.Struct(">iqi")
-_ANSWER = struct.Struct(">ih")
-_FLEXIBLE_ANSWER = struct.Struct(">ihb")
+_OFFSET: Final = struct.Struct(">iq")
+_OFFSET_AND_EPOCH: Final = struct.Struct(">iqi")
+_ANSWER: Final = struct.Struct(">ih")
+_FLEXIBLE_ANSWER: Final = struct.Struct(">ihb")
 
 
 class PartitionOffset(NamedTuple):

@@ -9,7 +9,7 @@ v6   the flexible encoding
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -27,21 +27,21 @@ from strom.wire.primitives import (
     text,
 )
 
-CODE_FROM = 2
-THROTTLE_FROM = 3
-LEADER_EPOCH_FROM = 5
-FLEXIBLE_FROM = 6
-STABLE_FROM = 7
-GROUPS_FROM = 8
-MEMBERS_FROM = 9
-TOPIC_IDS_FROM = 10
+CODE_FROM: Final = 2
+THROTTLE_FROM: Final = 3
+LEADER_EPOCH_FROM: Final = 5
+FLEXIBLE_FROM: Final = 6
+STABLE_FROM: Final = 7
+GROUPS_FROM: Final = 8
+MEMBERS_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 10
 
-NO_OFFSET = -1
-NO_LEADER_EPOCH = -1
-NO_MEMBER_EPOCH = -1
+NO_OFFSET: Final = -1
+NO_LEADER_EPOCH: Final = -1
+NO_MEMBER_EPOCH: Final = -1
 
-_FOUND = struct.Struct(">iq")
-_FOUND_WITH_EPOCH = struct.Struct(">iqi")
+_FOUND: Final = struct.Struct(">iq")
+_FOUND_WITH_EPOCH: Final = struct.Struct(">iqi")
 
 
 class TopicWanted(NamedTuple):

@@ -7,18 +7,18 @@ A read past the frame's end is a MalformedFrame, whatever the length fields clai
 """
 
 import struct
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
-INT16 = struct.Struct(">h")
-INT32 = struct.Struct(">i")
-INT64 = struct.Struct(">q")
+INT16: Final = struct.Struct(">h")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
 Value = TypeVar("Value")
 
 #: An unsigned varint of 32 bits takes five bytes at most.
-VARINT_BYTES_MAX = 5
+VARINT_BYTES_MAX: Final = 5
 
 
 class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here

@@ -3,10 +3,12 @@
 v3   the first with record batches        v9   the flexible encoding
 v5   log start offset in the answer       v10  the leader now, as a tagged field
 v8   errors by record in the answer       v13  topic ids instead of names
+
+Plain classes, no named tuples: compiled code makes and reads them in a tenth of the time.
 """
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
@@ -23,38 +25,55 @@ from strom.wire.primitives import (
     text,
 )
 
-FLEXIBLE_FROM = 9
-TOPIC_IDS_FROM = 13
-NO_OFFSET = -1
-NO_TIME = -1
+FLEXIBLE_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 13
+NO_OFFSET: Final = -1
+NO_TIME: Final = -1
 
-_ACKS_TIMEOUT = struct.Struct(">hi")
-_ANSWER = struct.Struct(">ihqqq")
-_ANSWER_V3 = struct.Struct(">ihqq")
+_ACKS_TIMEOUT: Final = struct.Struct(">hi")
+_ANSWER: Final = struct.Struct(">ihqqq")
+_ANSWER_V3: Final = struct.Struct(">ihqq")
 
 
-class ProducePartition(NamedTuple):
+class ProducePartition:
     """The records for one partition, in the frame that brought them."""
 
-    partition_index: int
-    records: memoryview | None
+    __slots__ = ("partition_index", "records")
+
+    def __init__(self, partition_index: int, records: memoryview | None) -> None:
+        self.partition_index = partition_index
+        self.records = records
 
 
-class ProduceTopic(NamedTuple):
+class ProduceTopic:
     """A topic, by name or (from version 13) by id, and what is for its partitions."""
 
-    name: str | None
-    topic_id: UUID | None
-    partitions: list[ProducePartition]
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str | None, topic_id: UUID | None, partitions: list[ProducePartition]
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
 
 
-class ProduceRequest(NamedTuple):
+class ProduceRequest:
     """Batches for many partitions; the views die with the frame."""
 
-    transactional_id: str | None
-    acks: int
-    timeout_ms: int
-    topics: list[ProduceTopic]
+    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
+
+    def __init__(
+        self, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProduceTopic]
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
+
+    def with_topics(self, topics: list[ProduceTopic]) -> "ProduceRequest":
+        """Return the request with other topics."""
+        return ProduceRequest(self.transactional_id, self.acks, self.timeout_ms, topics)
 
 
 class Leader(NamedTuple):
@@ -64,29 +83,53 @@ class Leader(NamedTuple):
     leader_epoch: int
 
 
-class ProducePartitionResponse(NamedTuple):
+class ProducePartitionResponse:
     """What became of one partition's records."""
 
-    partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
-    base_offset: int = NO_OFFSET
-    log_append_time_ms: int = NO_TIME
-    log_start_offset: int = NO_OFFSET
-    record_errors: tuple[tuple[int, str | None], ...] = ()
-    error_message: str | None = None
-    current_leader: Leader | None = None
+    __slots__ = (
+        "base_offset",
+        "current_leader",
+        "error_code",
+        "error_message",
+        "log_append_time_ms",
+        "log_start_offset",
+        "partition_index",
+        "record_errors",
+    )
+
+    def __init__(  # noqa: PLR0913 - the fields of the answer, each with its name
+        self,
+        partition_index: int,
+        error_code: ErrorCode = ErrorCode.NONE,
+        base_offset: int = NO_OFFSET,
+        log_append_time_ms: int = NO_TIME,
+        log_start_offset: int = NO_OFFSET,
+        *,
+        record_errors: tuple[tuple[int, str | None], ...] = (),
+        error_message: str | None = None,
+        current_leader: Leader | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = record_errors
+        self.error_message = error_message
+        self.current_leader = current_leader
 
 
-#: The end of an answer for records that were taken.
-NOTHING_MORE = ((), None, None)
-
-
-class ProduceTopicResponse(NamedTuple):
+class ProduceTopicResponse:
     """What became of one topic's records."""
 
-    name: str | None
-    topic_id: UUID | None
-    partitions: list[ProducePartitionResponse]
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str | None, topic_id: UUID | None, partitions: list[ProducePartitionResponse]
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
 
 
 def read_request(frame: memoryview, position: int, version: int) -> ProduceRequest:
@@ -161,13 +204,15 @@ def write_response(topics: list[ProduceTopicResponse], version: int, throttle_ms
 
 
 def _partition(answer: ProducePartitionResponse, version: int) -> bytes:
+    place = answer.partition_index, int(answer.error_code), answer.base_offset
     if version < 5:
-        return _ANSWER_V3.pack(*answer[:4])
-    start = _ANSWER.pack(*answer[:5])
+        return _ANSWER_V3.pack(*place, answer.log_append_time_ms)
+    start = _ANSWER.pack(*place, answer.log_append_time_ms, answer.log_start_offset)
     if version < 8:
         return start
     flexible = version >= FLEXIBLE_FROM
-    if answer[5:] == NOTHING_MORE:
+    leader = answer.current_leader
+    if not answer.record_errors and answer.error_message is None and leader is None:
         # By far the most frequent answer: no record errors, no message, no tagged fields.
         return start + (b"\x01\0\0" if flexible else b"\0\0\0\0\xff\xff")
     tail = b"\0" if flexible else b""
@@ -175,7 +220,6 @@ def _partition(answer: ProducePartitionResponse, version: int) -> bytes:
     for index, message in answer.record_errors:
         parts += (INT32.pack(index), nullable_text(message, flexible), tail)
     parts.append(nullable_text(answer.error_message, flexible))
-    leader = answer.current_leader
     if leader is None or version < 10:
         parts.append(tail)
     else:

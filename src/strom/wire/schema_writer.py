@@ -7,7 +7,7 @@ the range of every length by its type, and takes about twice as long.
 from collections.abc import Callable
 from dataclasses import Field, fields
 from functools import cache
-from typing import Any, get_args, get_origin
+from typing import Any, Final, get_args, get_origin
 
 from strom.wire.guard import declared
 from strom.wire.translate import default_of
@@ -96,7 +96,7 @@ def _write_datetime(target: bytearray, value: Any) -> None:  # noqa: ANN401 - a 
     write_int64(target, -1 if value is None else round(value.timestamp() * 1000))
 
 
-WRITERS: dict[str, Write] = {
+WRITERS: Final[dict[str, Write]] = {
     **FIXED_WRITERS,
     "error_code": _write_error_code,
     "timedelta_i32": _write_timedelta_32,

@@ -5,7 +5,7 @@ v1   throttle time in the answer           v5   the protocol and its type, both 
 v3   the name of a static member
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import (
@@ -21,10 +21,10 @@ from strom.wire.primitives import (
     skip_tags,
 )
 
-THROTTLE_FROM = 1
-INSTANCE_ID_FROM = 3
-FLEXIBLE_FROM = 4
-PROTOCOL_FROM = 5
+THROTTLE_FROM: Final = 1
+INSTANCE_ID_FROM: Final = 3
+FLEXIBLE_FROM: Final = 4
+PROTOCOL_FROM: Final = 5
 
 
 class SyncGroupRequest(NamedTuple):

@@ -6,7 +6,7 @@ of messages, and used for all of them.
 
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from strom.wire.primitives import INT16, count_of, varint
@@ -14,7 +14,7 @@ from strom.wire.primitives import INT16, count_of, varint
 Write = Callable[[bytearray, Any], None]
 
 #: What stands for the length of an array that is absent.
-NO_ARRAY = -1
+NO_ARRAY: Final = -1
 
 
 class Tagged(NamedTuple):
@@ -145,8 +145,8 @@ def _write_uuid(target: bytearray, value: Any) -> None:  # noqa: ANN401 - UUID o
     target += NO_ID if value is None else value.bytes
 
 
-NO_ID = UUID(int=0).bytes
-LAYOUTS = {
+NO_ID: Final = UUID(int=0).bytes
+LAYOUTS: Final = {
     "bool": ">?",
     "int8": ">b",
     "int16": ">h",
@@ -158,7 +158,7 @@ LAYOUTS = {
     "uint64": ">Q",
     "float64": ">d",
 }
-FIXED_WRITERS: dict[str, Write] = {
+FIXED_WRITERS: Final[dict[str, Write]] = {
     "uuid": _write_uuid,
     **{kind: _fixed_writer(layout) for kind, layout in LAYOUTS.items()},
 }

@@ -22,7 +22,7 @@ Versions:
 
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from strom.broker.context import Context, Large, Waiting
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
@@ -41,13 +41,13 @@ from strom.wire.fetch import (
 )
 from strom.wire.produce import Leader
 
-KEY = 1
-VERSIONS = range(4, 19)
+KEY: Final = 1
+VERSIONS: Final = range(4, 19)
 
-DEBUG_CONSUMER = -2
-NO_EPOCH = -1
+DEBUG_CONSUMER: Final = -2
+NO_EPOCH: Final = -1
 #: So many are looked through for news in a millisecond or two.
-NEWS_AT_ONCE = 2000
+NEWS_AT_ONCE: Final = 2000
 
 Reply: TypeAlias = FetchResponse | Large | Waiting | Coroutine[None, None, FetchResponse | Large]
 

@@ -17,7 +17,7 @@ Versions:
 """
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
 
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
@@ -28,10 +28,10 @@ from strom.groups.classic.replies import Joined
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.join_group import SKIPPING_FROM, JoinGroupRequest, JoinGroupResponse
 
-KEY = 11
-VERSIONS = range(10)
+KEY: Final = 11
+VERSIONS: Final = range(10)
 
-KNOWN_ID_FROM = 4
+KNOWN_ID_FROM: Final = 4
 
 
 def handle(

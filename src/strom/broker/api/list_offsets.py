@@ -17,6 +17,7 @@ Versions:
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from itertools import islice
+from typing import Final
 
 from strom.broker.context import Context, Large
 from strom.broker.turns import AT_ONCE, answer_each, in_any_order
@@ -34,16 +35,16 @@ from strom.wire.list_offsets import (
 #: A topic's name, and what is asked about one of its partitions.
 Named = tuple[str, PartitionWanted]
 
-KEY = 2
-VERSIONS = range(1, 12)
+KEY: Final = 2
+VERSIONS: Final = range(1, 12)
 
-LATEST = -1
-EARLIEST = -2
-LARGEST_TIME = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING = -6
-FIRST_VERSION = {
+LATEST: Final = -1
+EARLIEST: Final = -2
+LARGEST_TIME: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING: Final = -6
+FIRST_VERSION: Final = {
     LATEST: 0,
     EARLIEST: 0,
     LARGEST_TIME: 7,
@@ -52,12 +53,12 @@ FIRST_VERSION = {
     EARLIEST_PENDING: 11,
 }
 #: No version knows the negative numbers that are not listed.
-NEVER = 32767
-NOWHERE = -1
+NEVER: Final = 32767
+NOWHERE: Final = -1
 
 #: Offset, time and leader epoch.
 Found = tuple[int, int, int]
-NOT_FOUND: Found = (NOWHERE, NOWHERE, NOWHERE)
+NOT_FOUND: Final[Found] = (NOWHERE, NOWHERE, NOWHERE)
 
 
 def handle(

@@ -16,7 +16,7 @@ Versions:
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from strom.broker.context import Context, Large
@@ -37,13 +37,13 @@ from strom.wire.offset_fetch import (
     TopicFound,
 )
 
-KEY = 9
-VERSIONS = range(1, 11)
+KEY: Final = 9
+VERSIONS: Final = range(1, 11)
 
 #: A group weighs as much as offsets are asked for, and this much more.
-GROUP_WEIGHT = 5
+GROUP_WEIGHT: Final = 5
 #: So much takes two milliseconds to find.
-WEIGHT_AT_ONCE = 500
+WEIGHT_AT_ONCE: Final = 500
 
 #: What a group has committed, or what will say so in a thread.
 Found = GroupFound | Callable[[], GroupFound]

@@ -22,6 +22,7 @@ Versions:
 
 import asyncio
 from collections.abc import Coroutine
+from typing import Final
 from uuid import UUID
 
 from strom.broker.context import Context, Ordered
@@ -52,13 +53,13 @@ from strom.wire.produce import (
     ProduceTopicResponse,
 )
 
-KEY = 0
-VERSIONS = range(3, 14)
+KEY: Final = 0
+VERSIONS: Final = range(3, 14)
 
 #: The one client that may write to internal topics.
-ADMIN_CLIENT = "__admin_client"
+ADMIN_CLIENT: Final = "__admin_client"
 #: Refusals that tell nothing of the log.
-START_NOT_TOLD = {
+START_NOT_TOLD: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.MESSAGE_TOO_LARGE,
@@ -68,9 +69,11 @@ START_NOT_TOLD = {
     ErrorCode.INVALID_TOPIC_EXCEPTION,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-ACKS_NONE = 0
-ACKS_LEADER = 1
-ACKS_ALL = -1
+ACKS_NONE: Final = 0
+ACKS_LEADER: Final = 1
+ACKS_ALL: Final = -1
+
+TAKEN: Final = ErrorCode.NONE
 
 Reply = ProduceResponse | None
 #: Where a batch was appended, and what became of it there.
@@ -96,17 +99,21 @@ def handle(
 def each_once(request: ProduceRequest) -> ProduceRequest:
     """Keep one batch of each partition, the last: what is found out is told by partition."""
     topics = request.topics
-    if len({topic[:2] for topic in topics}) == len(topics) and all(
-        0 < len({batch[0] for batch in topic.partitions}) == len(topic.partitions)
+    if len({(topic.name, topic.topic_id) for topic in topics}) == len(topics) and all(
+        0 < len({batch.partition_index for batch in topic.partitions}) == len(topic.partitions)
         for topic in topics
     ):
         return request
     kept: dict[tuple[str | None, UUID | None], dict[int, ProducePartition]] = {}
-    for name, topic_id, batches in topics:
-        if batches:
-            kept.setdefault((name, topic_id), {}).update((each[0], each) for each in batches)
-    return request._replace(
-        topics=[ProduceTopic(*topic, list(batches.values())) for topic, batches in kept.items()]
+    for topic in topics:
+        for batch in topic.partitions:
+            of_topic = kept.setdefault((topic.name, topic.topic_id), {})
+            of_topic[batch.partition_index] = batch
+    return request.with_topics(
+        [
+            ProduceTopic(name, topic_id, list(batches.values()))
+            for (name, topic_id), batches in kept.items()
+        ]
     )
 
 
@@ -157,11 +164,13 @@ def without(request: ProduceRequest, refused: Refused, context: Context) -> Prod
     for topic in request.topics:
         name = name_of(topic, context) or ""
         partitions = [
-            each._replace(records=None) if (name, each.partition_index) in refused else each
+            ProducePartition(each.partition_index, None)
+            if (name, each.partition_index) in refused
+            else each
             for each in topic.partitions
         ]
-        topics.append(topic._replace(partitions=partitions))
-    return request._replace(topics=topics)
+        topics.append(ProduceTopic(topic.name, topic.topic_id, partitions))
+    return request.with_topics(topics)
 
 
 def append_all(
@@ -200,7 +209,9 @@ def append_topic(
     name = name_of(topic, context)
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
-        partitions = [ProducePartitionResponse(each[0], unknown) for each in topic.partitions]
+        partitions = [
+            ProducePartitionResponse(each.partition_index, unknown) for each in topic.partitions
+        ]
         return ProduceTopicResponse(None, topic.topic_id, partitions)
     partitions = [
         append(name, each, request, context, receipts, known) for each in topic.partitions
@@ -217,7 +228,7 @@ def append(
     known: Known,
 ) -> ProducePartitionResponse:
     """Append one batch, or say why it is refused."""
-    index, records = batch
+    index, records = batch.partition_index, batch.records
     metrics = context.parts.metrics
     try:
         partition = context.parts.replicas.leader_of(topic, index)
@@ -246,7 +257,7 @@ def append(
     receipts.append((partition, appended))
     return ProducePartitionResponse(
         index,
-        ErrorCode.NONE,
+        TAKEN,
         appended.base_offset,
         appended.append_time_ms,
         partition.log.start_offset,
@@ -296,7 +307,8 @@ def refusal(
 
 async def name_and_answer(answers: list[ProduceTopicResponse], context: Context) -> ProduceResponse:
     """Answer once it is known which records are at fault."""
-    return ProduceResponse(await name_all(answers, context))
+    await name_all(answers, context)
+    return ProduceResponse(answers)
 
 
 def start_offset_told(
@@ -322,7 +334,7 @@ def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> Pr
             ProduceTopicResponse(
                 topic.name,
                 topic.topic_id,
-                [ProducePartitionResponse(each[0], code) for each in topic.partitions],
+                [ProducePartitionResponse(each.partition_index, code) for each in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -353,7 +365,7 @@ async def wait_and_answer(
     One after another, under one deadline: it takes no longer than waiting for all together.
     """
     if has_unnamed(answers):
-        answers = await name_all(answers, context)
+        await name_all(answers, context)
     failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
         if not await context.parts.flushing.flush(partition):
@@ -376,19 +388,21 @@ def with_failed(
 ) -> ProduceResponse:
     """Put what went wrong with some batches in the place of what is told of them."""
     topics = [
-        topic._replace(
-            partitions=[
+        ProduceTopicResponse(
+            topic.name,
+            topic.topic_id,
+            [
                 ProducePartitionResponse(
                     each.partition_index, error.code, error_message=error.message
                 )
                 if (error := failed.get((topic.name or "", each.partition_index))) is not None
                 else each
                 for each in topic.partitions
-            ]
+            ],
         )
         for topic in response.topics
     ]
-    return response._replace(topics=topics)
+    return ProduceResponse(topics, response.throttle_ms)
 
 
 async def prepare_and_append(request: ProduceRequest, context: Context) -> Reply:
