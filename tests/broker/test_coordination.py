@@ -229,6 +229,9 @@ class Raw:
     def write_value(self, value):
         return self.value
 
+    def room_for_later(self, records):
+        return 0
+
 
 def test_who_cannot_read_its_log_does_not_coordinate():
     """And is waited for by nobody: who lists all groups lists those of the other shards."""

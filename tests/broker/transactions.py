@@ -8,7 +8,7 @@ from strom.records.batch import read_header
 from strom.transactions.machine import Rules, TransactionMachine
 from strom.wire.errors import ErrorCode, KafkaError
 
-RULES = Rules(2, 900_000, 10**9, 10_000, 10_000)
+RULES = Rules(2, 10**9, 10_000, 10_000)
 
 
 class Shard:

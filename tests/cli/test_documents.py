@@ -1,5 +1,7 @@
 """docs/cli.md is true: it names every command; and each command's help shows how it is used."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,35 @@ def test_every_command_has_help_with_examples(words):
     head, *lines = [line.strip() for line in (command.epilog or "").splitlines() if line.strip()]
     assert head == "Examples:"
     assert any(words in line for line in lines)
+
+
+EXAMPLES = sorted(
+    {
+        line.strip()
+        for command in COMMANDS.values()
+        for line in (command.epilog or "").splitlines()[1:]
+        if line.strip()
+    }
+)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_can_be_typed(example):
+    """As a shell reads it: each `strom` in a pipe has a command and options that there are."""
+    asked_for = re.compile(r"\$\(([^)]*)\)")
+    for line in (asked_for.sub("result", example), *asked_for.findall(example)):
+        words = list(shlex.shlex(line, posix=True, punctuation_chars=True))
+        assert not set(words) & {"(", ")", ";", "&", "<", ">"}, "a shell would stumble"
+        for name, *arguments in (shlex.split(part, comments=True) for part in line.split(" | ")):
+            if name == "strom":
+                check_command(arguments)
+
+
+def check_command(arguments):
+    """Have the arguments read, and nothing run."""
+    group = get_command(app)
+    parent = None
+    while hasattr(group, "commands") and group.commands:
+        parent = group.make_context("strom", arguments[:1], parent, resilient_parsing=True)
+        group, arguments = group.commands[arguments[0]], arguments[1:]
+    group.make_context("strom", arguments, parent)

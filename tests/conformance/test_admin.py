@@ -319,6 +319,27 @@ def metadata_goes_by_the_id_and_tells_a_topic_once(talk):
     ask(talk, "metadata", topics=[{"name": None, "topic_id": topic_id}] * 2)
 
 
+def metadata_by_id_is_for_those_who_know_of_it(talk):
+    """Versions 10 and 11 have the field, and refuse it; where there are ids, only they count."""
+    topic_id = talk.create()
+    named, by_id = {"name": talk.topic()}, {"name": None, "topic_id": topic_id}
+    both = {"name": talk.topic(), "topic_id": topic_id}
+    unknown = {"name": None, "topic_id": type(topic_id)(int=0xABCD)}
+    authorized = {
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": True,
+        "include_cluster_authorized_operations": True,
+    }
+    nameless = {"name": None}
+    talk.ask("metadata", 9, {"topics": [both], **authorized})
+    for version in (10, 11):
+        for topics in ([named, both], [by_id], [both], [nameless]):
+            talk.ask("metadata", version, {"topics": topics, **authorized})
+    talk.ask("metadata", 12, {"topics": [named, both], **authorized})
+    for topics in ([named, unknown], [by_id, named]):
+        ask(talk, "metadata", topics=topics, **authorized)
+
+
 def pages_of_partitions_follow_the_cursor(talk):
     talk.create("-a", partitions=3)
     talk.create("-b", partitions=2)
@@ -419,6 +440,7 @@ CASES = (
     every_setting_of_a_topic_is_described,
     metadata_tells_what_is_asked,
     metadata_goes_by_the_id_and_tells_a_topic_once,
+    metadata_by_id_is_for_those_who_know_of_it,
     pages_of_partitions_follow_the_cursor,
     partitions_that_are_not_there_are_told,
     records_are_deleted_up_to_an_offset,

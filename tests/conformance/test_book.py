@@ -13,7 +13,7 @@ from confluent_kafka.admin import ConfigResource, NewPartitions
 
 from tests import nodes
 from tests.conformance.batches import NOW_MS, headers
-from tests.conformance.book import PATIENCE_SECONDS, SOON, answered, produce_one
+from tests.conformance.book import PATIENCE_SECONDS, SOON
 from tests.conformance.clients import CODECS, Confluent, Sent
 from tests.conformance.raw import Raw
 
@@ -135,17 +135,6 @@ def test_a_topic_may_choose_its_codec_for_real_clients(book, codec):
     found = headers(node.segment("gepackt").read_bytes())
     assert {each.attributes & 7 for each in found} == {CODECS.index(codec)}
     assert Confluent.read(node.bootstrap, "gepackt", 20) == records
-
-
-def test_too_few_in_sync_replicas_refuse_acks_all_only(book):
-    """PRO-12, PRO-23."""
-    node = book()
-    node.create("flugdaten", min_insync_replicas=2)
-    with Raw(node.bootstrap) as raw:
-        produce_one(raw, "flugdaten", acks=-1)
-        assert answered(raw) == "not_enough_replicas"
-        produce_one(raw, "flugdaten", acks=1)
-        assert answered(raw) == "none"
 
 
 LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d [\d:]{8},\d{3}\] (?P<level>[A-Z]+) .* \(strom[.\w]*\)")

@@ -254,6 +254,20 @@ def test_a_session_forgets_and_takes_back(node, name):
     assert [each["partition_index"] for each in partitions(back)] == [0]
 
 
+def test_a_session_ends_with_the_last_of_its_partitions(node, name):
+    topic_id = node.topic(name, 1)
+    opened = node.ask([], session_id=0, session_epoch=FULL)
+    session = opened["session_id"]
+    assert session > 0, "one may begin without any"
+    added = node.ask([(topic_id, 0, 0)], session_id=session, session_epoch=1)
+    assert (added["session_id"], len(partitions(added))) == (session, 1)
+    gone = {"forgotten_topics_data": forget(topic_id, 0)}
+    left = node.ask([], session_id=session, session_epoch=2, **gone)
+    assert (left["error_code"], left["session_id"]) == ("none", 0)
+    after = node.ask([], session_id=session, session_epoch=3)
+    assert after["error_code"] == "fetch_session_id_not_found"
+
+
 def test_a_session_checks_its_epoch(node, name):
     topic_id = node.topic(name)
     opened = node.ask([(topic_id, 0, 0)], session_id=0, session_epoch=FULL)

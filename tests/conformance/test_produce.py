@@ -136,6 +136,12 @@ def test_a_batch_over_the_limit_is_refused_and_one_at_the_limit_is_not(node, nam
     assert answer["error_code"] == "message_too_large"
 
 
+def test_one_replica_is_enough_where_there_is_no_other(node, name):
+    """Whatever `min.insync.replicas` says of a topic that has one."""
+    topic = node.create(name, min_insync_replicas=3)
+    assert node.send(topic, batch([b"x"]), acks=-1)["error_code"] == "none"
+
+
 def test_times_of_the_broker(node, name):
     topic = node.create(name, message_timestamp_type="LogAppendTime")
     answer = node.send(topic, batch([b"a", b"b"]))
@@ -249,3 +255,143 @@ def test_the_state_of_producers_is_told(node, name):
     assert (active["producer_id"], active["producer_epoch"]) == (producer, epoch)
     assert active["last_sequence"] == 2
     assert active["current_txn_start_offset"] == -1
+
+
+def send_several(node, *topics, version=12):
+    """Produce for (name, [(index, records), ...]) each; what is told, by name and index."""
+    asked = [
+        {"name": name, "partition_data": [{"index": n, "records": each} for n, each in batches]}
+        for name, batches in topics
+    ]
+    answer = node.raw.ask("produce", version, {"acks": 1, "timeout": 10000, "topic_data": asked})
+    told = [
+        ((topic["name"], each["index"]), (each["error_code"], each["base_offset"]))
+        for topic in answer["responses"]
+        for each in topic["partition_responses"]
+    ]
+    assert len(dict(told)) == len(told), "each partition is told once"
+    return dict(told)
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+def test_the_last_of_several_batches_for_a_partition_counts(node, name, version):
+    """One batch a partition: Apache Kafka has a map of them, and forgets what was there before."""
+    topic = node.create(name)
+    one, two, three = batch([b"1"]), batch([b"2"] * 2), batch([b"3"] * 3)
+    twice = [(topic, [(0, one), (0, three)])]
+    assert send_several(node, *twice, version=version) == {(topic, 0): ("none", 0)}
+    apart = [(topic, [(0, one)]), (topic, [(0, two)])]
+    assert send_several(node, *apart, version=version) == {(topic, 0): ("none", 3)}
+    assert [each.count for each in headers(node.fetch(topic)["records"])] == [3, 2]
+
+
+def test_a_batch_is_not_judged_by_another_one_for_its_partition(node, name):
+    """What a thread found in a heavy batch is true of that one alone."""
+    topic = node.create(name)
+    sealed, _ = SEALED["records that end too soon"]
+    heavy = batch([bytes(1_000_000)] * 8, codec=batches.GZIP)
+    assert send_several(node, (topic, [(0, sealed), (0, heavy)])) == {(topic, 0): ("none", 0)}
+    assert [each.count for each in headers(node.fetch(topic)["records"])] == [8]
+    assert send_several(node, (topic, [(0, heavy), (0, sealed)])) == {
+        (topic, 0): ("invalid_record", -1)
+    }
+
+
+def test_a_topic_without_partitions_is_not_told_of(node, name):
+    topic = node.create(name)
+    assert send_several(node, (topic, [])) == {}
+    assert send_several(node, (topic, []), (topic, [(0, batch([b"x"]))])) == {
+        (topic, 0): ("none", 0)
+    }
+
+
+#: What the log itself refuses is told with where it begins; what is wrong before that is not.
+STARTS_TOLD = {
+    "a control batch", "a count that is not its offsets", "a count of nothing",
+    "a codec that does not exist", *SEALED,
+}  # fmt: skip
+WORDS_TOLD = {
+    "a length that is too short": "Record size 3 is less than the minimum record overhead (14)",
+    "a format of the future": "Invalid magic found in record: 3",
+}
+
+
+@pytest.mark.parametrize("label", [*REFUSED, *SEALED])
+def test_a_refusal_tells_where_the_log_begins_and_what_is_wrong(node, name, label):
+    topic = node.create(name)
+    node.send(topic, batch([b"x"] * 3))
+    place = {"partition_index": 0, "offset": 2}
+    asked = {"topics": [{"name": topic, "partitions": [place]}], "timeout": 10000}
+    node.raw.ask("delete_records", 2, asked)
+    records, _ = (REFUSED | SEALED)[label]
+    told = node.send(topic, records)
+    assert told["log_start_offset"] == (2 if label in STARTS_TOLD else -1)
+    assert told["error_message"] == WORDS_TOLD.get(label)
+    assert (told["base_offset"], told["log_append_time"]) == (-1, None)
+
+
+def test_a_refused_sequence_is_told_with_where_the_log_begins(node, name):
+    topic = node.create(name)
+    producer, epoch = node.producer_id()
+    node.send_as(topic, producer, epoch, 0)
+    gap = batch([b"x"], producer=Producer(producer, epoch, 5))
+    assert node.send(topic, gap)["log_start_offset"] == 0
+    assert node.send(topic, gap, index=7)["log_start_offset"] == -1
+    unkeyed = node.create(f"{name}-compacted", cleanup_policy="compact")
+    assert node.send(unkeyed, batch([b"x"]))["log_start_offset"] == 0
+    small = node.create(f"{name}-small", max_message_bytes=10)
+    assert node.send(small, batch([b"x"]))["log_start_offset"] == -1
+
+
+def test_many_records_that_a_topic_does_not_take_are_named(node, name):
+    """Thousands in one batch: here a thread looks for them, and nobody waits for that."""
+    topic = node.create(name, cleanup_policy="compact")
+    values = [(b"k", b"v") if n % 3 else b"no key" for n in range(4500)]
+    told = node.send(topic, batch(values))
+    assert told["error_code"] == "invalid_record"
+    assert [each["batch_index"] for each in told["record_errors"]] == list(range(0, 4500, 3))
+    assert "1500 record errors in total" in told["error_message"]
+    assert told["log_start_offset"] == 0
+    old = node.create(f"{name}-old", message_timestamp_before_max_ms=1000)
+    told = node.send(old, batch([b"v"] * 4500))
+    assert told["error_code"] == "invalid_timestamp"
+    assert len(told["record_errors"]) == 4500
+    for each in (topic, old):
+        assert node.fetch(each)["high_watermark"] == 0
+
+
+def test_some_batches_of_a_request_are_taken_while_records_of_others_are_named(node, name):
+    topic = node.create(name, cleanup_policy="compact")
+    other = node.create(f"{name}-other")
+    keyless = batch([b"no key"] * 2000)
+    told = send_several(node, (topic, [(0, keyless)]), (other, [(0, keyless)]))
+    assert told == {(topic, 0): ("invalid_record", -1), (other, 0): ("none", 0)}
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_records_without_a_time_have_any_age(node, name, taken):
+    topic = node.create(name, message_timestamp_before_max_ms=1000)
+    times = [0 if taken else 1, *[0] * 2999]
+    records = b"".join(record(n, b"v", time_delta=delta) for n, delta in enumerate(times))
+    told = node.send(topic, batch([b"v"] * 3000, records=records, time_ms=-1))
+    assert told["error_code"] == ("none" if taken else "invalid_timestamp")
+    assert [each["batch_index"] for each in told["record_errors"]] == ([] if taken else [0])
+
+
+@pytest.mark.parametrize("count", [3, 3000])
+def test_a_producer_that_claims_the_brokers_time_is_judged_by_it(node, name, count):
+    claimed = batch([b"v"] * count, attributes=batches.LOG_APPEND_TIME)
+    answers = {
+        node.create(name): ("none", 0),
+        node.create(f"{name}-old", message_timestamp_before_max_ms=1000): (
+            "invalid_timestamp",
+            count,
+        ),
+        node.create(f"{name}-own", message_timestamp_type="LogAppendTime"): (
+            "invalid_timestamp",
+            count,
+        ),
+    }
+    for topic, expected in answers.items():
+        told = node.send(topic, claimed)
+        assert (told["error_code"], len(told["record_errors"])) == expected, topic

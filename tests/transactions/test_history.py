@@ -77,7 +77,7 @@ class Transactions(AnyHistory):
             self.machine.apply(self.from_bytes(record))
 
     def new_machine(self):
-        return TransactionMachine(Rules(self.version, 900_000, EXPIRATION_MS, 10, 10))
+        return TransactionMachine(Rules(self.version, EXPIRATION_MS, 10, 10))
 
     def state_of(self, machine):
         return dict(machine.transactions), dict(machine.prepared), dict(machine._ongoing)

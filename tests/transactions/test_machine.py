@@ -30,7 +30,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 RULES = Rules(
     version=2,
-    timeout_max_ms=900_000,
     expiration_ms=1_000_000,
     time_out_interval_ms=10_000,
     expire_interval_ms=3_600_000,
@@ -140,12 +139,6 @@ def test_an_id_is_taken_only_when_one_is_needed(table):
     assert ask("t", 1, None, None, now_ms=0) == Decision((), NoProducer.NEEDS_ID)
     table.init()
     assert ask("t", 1, None, None, now_ms=0).reply == Producer(100, 1)
-
-
-@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_a_time_out_must_be_one_that_the_broker_grants(table, timeout_ms):
-    with refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT):
-        table.init(timeout_ms=timeout_ms)
 
 
 def test_a_producer_that_says_its_epoch_gets_the_next_and_again_the_same(table):

@@ -54,6 +54,9 @@ class RecordForm(Protocol):
     def read(self, key: bytes, value: bytes | None) -> KeyValue | None:
         """Read a record; None if it is of a type that is not known."""
 
+    def room_for_later(self, records: Sequence[KeyValue]) -> int:
+        """Return how many bytes more must fit where these do, for what must follow them."""
+
 
 class CoordinatorLog:
     """The log of one shard."""
@@ -106,10 +109,11 @@ class CoordinatorLog:
         if transaction is not None:
             producer, flags = Producer(*transaction, FIRST_SEQUENCE), TRANSACTIONAL_FLAG
         batch = write_keyed(pairs, now_ms, producer=producer, flags=flags, codec=self._codec)
-        if len(batch) > self.partition.log.config.message_bytes_max:
+        size_bytes = len(batch) + self._form.room_for_later(records)
+        if size_bytes > self.partition.log.config.message_bytes_max:
             raise KafkaError(
                 TRANSLATED[ErrorCode.MESSAGE_TOO_LARGE],
-                f"What was decided takes {len(batch)} bytes, more than a batch may have.",
+                f"What was decided takes {size_bytes} bytes, more than a batch may have.",
             )
         self.append_batch(batch, now_ms)
 

@@ -70,7 +70,6 @@ def transaction_rules(image: Image, settings: BrokerSettings) -> Rules:
     """Return what settings and features say about transactions."""
     return Rules(
         version=image.features.get(TRANSACTION_VERSION, 0),
-        timeout_max_ms=settings.number("transaction.max.timeout.ms"),
         expiration_ms=settings.number("transactional.id.expiration.ms"),
         time_out_interval_ms=settings.number(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms"

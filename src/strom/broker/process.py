@@ -36,6 +36,28 @@ GARBAGE_THRESHOLD = 20_000
 UNLIMITED_FILES = 10_240
 
 LINE = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+#: A client may name things by thousands of characters, and thousands of things at once.
+MESSAGE_CHARS_MAX = 4000
+
+
+class OneLine(logging.Formatter):
+    """Writes a message as one line of readable characters, whatever clients have put into it."""
+
+    def __init__(self) -> None:
+        super().__init__(LINE)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the line; what a bug is told with comes behind it."""
+        message = record.message
+        if len(message) > MESSAGE_CHARS_MAX:
+            message = f"{message[:MESSAGE_CHARS_MAX]}…"
+        if not message.isprintable():
+            message = "".join(
+                each if each.isprintable() else each.encode("unicode_escape").decode()
+                for each in message
+            )
+        record.message = message
+        return super().formatMessage(record)
 
 
 def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int:
@@ -108,4 +130,6 @@ def allow_open_files() -> None:
 def log_to_standard_error() -> None:
     """Write the log in one readable form, one line an event, with Kafka's names of levels."""
     logging.addLevelName(logging.WARNING, "WARN")
-    logging.basicConfig(level=logging.INFO, format=LINE, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

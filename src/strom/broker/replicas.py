@@ -207,6 +207,7 @@ class Replicas:
                     dropped.append(name)
             elif partition is not None and partition.topic_id == change.topic.id:
                 self._assume_role(partition, after, partition.high_watermark)
+                self._configure(partition, image, settings)
             else:
                 created.append(Wanted(change.topic, change.index, after))
         await self._drop_all(dropped, settings)
@@ -240,7 +241,11 @@ class Replicas:
         config = settings.log_config(overrides)
         if partition.log.config is not config:
             partition.log.config = config
-        partition.in_sync_min = settings.min_insync_replicas(overrides)
+        state = image.partition(partition.topic, partition.index)
+        if state is not None:
+            # Of more than there are nobody could ever write with acks=all.
+            in_sync_min = settings.min_insync_replicas(overrides)
+            partition.in_sync_min = min(in_sync_min, len(state.replicas))
 
     def _assume_role(
         self, partition: Partition, state: cluster.Partition, high_watermark: int

@@ -6,7 +6,8 @@
      n > 0          known        changes against what is remembered; n must be the epoch expected
 
 After an answered request the session expects its epoch plus one (1 again behind 2^31 - 1). An
-answer within a session leaves out partitions that have nothing new to say.
+answer within a session leaves out partitions that have nothing new to say. A session from which the
+last partition is taken is closed.
 
 There are at most `max.incremental.fetch.session.cache.slots` sessions. A new one takes the
 place of the longest unused one that has been idle for two minutes, or of a smaller one that is
@@ -108,6 +109,9 @@ class FetchSessions:
         session.used_ms = now_ms
         session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         change(session, request)
+        if not session.wanted:
+            del self._sessions[session.session_id]
+            return Resolved((), None, incremental=False)
         return Resolved(list(session.wanted.values()), session, incremental=True)
 
     def _existing(self, request: FetchRequest, *, by_id: bool) -> Session:
@@ -121,7 +125,7 @@ class FetchSessions:
         return session
 
     def _open(self, size: int, *, by_id: bool, now_ms: int) -> Session | None:
-        if size == 0 or (len(self._sessions) >= self._slots_max and not self._evict(size, now_ms)):
+        if len(self._sessions) >= self._slots_max and not self._evict(size, now_ms):
             return None
         session_id = self._rng.randrange(1, 2**31)
         while session_id in self._sessions:

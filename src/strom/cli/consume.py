@@ -247,8 +247,18 @@ def received(message: "Message") -> Received:
         message.timestamp()[1],
         message.key(),
         message.value(),
-        tuple(message.headers() or ()),  # type: ignore[arg-type]
+        headers_of(message),
     )
+
+
+def headers_of(message: "Message") -> tuple[tuple[str, bytes | None], ...]:
+    """Return the headers; those that the client cannot read are told of and left out."""
+    try:
+        return tuple(message.headers() or ())  # type: ignore[arg-type]
+    except SystemError:
+        place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
+        print(f"strom: {place}: headers left out, a name is not UTF-8 text", file=sys.stderr)
+        return ()
 
 
 class Output:

@@ -4,7 +4,9 @@
 """
 
 import errno
+import os
 import sys
+from collections.abc import Iterable
 
 #: Of an error: a disk, a quota or a file is full.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -20,6 +22,22 @@ class Failure(Exception):  # noqa: N818 - not an error of the program
     def __init__(self, text: str, exit_code: int = FAILED) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+def require_text(words: Iterable[str]) -> None:
+    """Refuse words of a command line that are not UTF-8: most of what they go to wants text."""
+    for word in words:
+        if not is_text(word):
+            raise Failure(f"{os.fsencode(word)!r} is not UTF-8 text", USED_WRONGLY)
+
+
+def is_text(word: str) -> bool:
+    """Whether the word has no half characters, as which bytes that are no text are read."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def report(failure: Failure) -> int:

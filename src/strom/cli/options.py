@@ -9,17 +9,21 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Annotated, TypeVar, get_type_hints
+from typing import Annotated, Final, TypeVar, get_type_hints
 
 import typer
 
 from strom.cli.completion import topic_names
-from strom.cli.failure import USED_WRONGLY, Failure, report
+from strom.cli.failure import USED_WRONGLY, Failure, report, require_text
 from strom.cli.lean import PORT_MAX, Command, Option
 
 OptionsType = TypeVar("OptionsType")
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+#: Marks an option whose words may be bytes that are no text: `os.fsencode` gives them.
+ANY_BYTES: Final = object()
+#: What fits into the protocol's fields.
+INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
 
 Topic = Annotated[
     str, typer.Argument(metavar="TOPIC", show_default=False, autocompletion=topic_names)
@@ -63,6 +67,7 @@ class ClientOptions:
         typer.Option(
             metavar="FILE", help="File of client properties, a line each: KEY=VALUE or KEY: VALUE."
         ),
+        ANY_BYTES,
     ] = None
 
 
@@ -77,11 +82,14 @@ def taking(
     options: type[OptionsType],
 ) -> Callable[[Callable[[OptionsType], None]], Callable[..., None]]:
     """Let a function of one options object be a typer command; a Failure becomes one line."""
+    of_text = texts_of(options)
 
     def decorate(run: Callable[[OptionsType], None]) -> Callable[..., None]:
         @functools.wraps(run)
         def command(**values: object) -> None:
             try:
+                for name in of_text:
+                    require_text(words_in(values[name]))
                 run(options(**values))
             except Failure as failure:
                 raise typer.Exit(report(failure)) from None
@@ -89,6 +97,21 @@ def taking(
         return show_parameters(command, parameters_of(options))
 
     return decorate
+
+
+def texts_of(options: type[object]) -> list[str]:
+    """Return the names of the fields that hold text, if anything."""
+    hints = get_type_hints(options, include_extras=True)
+    return [
+        name for name, hint in hints.items() if ANY_BYTES not in getattr(hint, "__metadata__", ())
+    ]
+
+
+def words_in(value: object) -> list[str]:
+    """Return the texts that an option was given; paths are none."""
+    if isinstance(value, list):
+        return [each for each in value if isinstance(each, str)]
+    return [value] if isinstance(value, str) else []
 
 
 def parameters_of(options: type[object]) -> list[inspect.Parameter]:

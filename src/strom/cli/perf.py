@@ -32,6 +32,8 @@ REFRESH_SECONDS = 0.1
 #: Different payloads, so that compression finds in them what it finds in text, not one record.
 PAYLOADS_MAX = 1000
 PAYLOAD_BYTES_MAX = 16 * MEGABYTE
+#: The largest `message.max.bytes` of librdkafka.
+SIZE_BYTES_MAX = 1_000_000_000
 STUCK_SECONDS_MAX = 30.0
 #: What a run that ended before anything came is taken to have lasted.
 SECONDS_MIN = 1e-9
@@ -44,7 +46,9 @@ class LoadOptions(ReportOptions):
     """The load that all measurements share."""
 
     topic: Topic
-    size: Annotated[int, typer.Option("--size", "-s", min=16, help="Bytes of a record.")] = 1024
+    size: Annotated[
+        int, typer.Option("--size", "-s", min=16, max=SIZE_BYTES_MAX, help="Bytes of a record.")
+    ] = 1024
     acks: Annotated[Acks, typer.Option("--acks", "-a")] = Acks.all
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 import typer
 
 from strom.cli import client
-from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import ReportOptions, Topic, examples, taking
+from strom.cli.failure import USED_WRONGLY, Failure, is_text, require_text
+from strom.cli.options import ANY_BYTES, ReportOptions, Topic, examples, taking
 from strom.cli.output import console
 from strom.cli.span import TIME_MS_MAX
 
@@ -59,21 +59,28 @@ class ProduceOptions(ReportOptions):
     values: Annotated[
         list[str] | None,
         typer.Argument(metavar="VALUE", show_default=False, help="Default: lines of input."),
+        ANY_BYTES,
     ] = None
-    key: Annotated[str | None, typer.Option("--key", "-k", help="Key of every record.")] = None
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", help="Key of every record."), ANY_BYTES
+    ] = None
     key_separator: Annotated[
         str | None,
         typer.Option("--key-separator", "-K", help="What stands between key and value in a line."),
+        ANY_BYTES,
     ] = None
     header: Annotated[
         list[str],
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of every record; repeatable."),
+        ANY_BYTES,
     ] = field(default_factory=list)
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, help="Send to this one.")
     ] = None
     file: Annotated[
-        str | None, typer.Option("--file", "-f", metavar="FILE", help="Read lines from it.")
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Read lines from it."),
+        ANY_BYTES,
     ] = None
     whole: Annotated[bool, typer.Option("--whole", help="All the input is one record.")] = False
     from_json: Annotated[
@@ -154,7 +161,7 @@ def check_partition(producer: "Producer", options: ProduceOptions) -> None:
 def source(options: ProduceOptions, stack: ExitStack) -> Iterable[bytes]:
     """Return the pieces of input, each to become a record."""
     if options.values:
-        return [text.encode() for text in options.values]
+        return [os.fsencode(text) for text in options.values]
     if options.file is None or options.file == "-":
         if sys.stdin.isatty() and not options.whole:
             return prompted()
@@ -175,7 +182,7 @@ def prompted() -> Iterator[bytes]:
     """Yield what is typed at a prompt, until Ctrl+D (PRO-17)."""
     while True:
         try:
-            yield input("> ").encode()
+            yield os.fsencode(input("> "))
         except EOFError:
             print(file=sys.stderr)
             return
@@ -210,8 +217,8 @@ class Template:
 
     def __init__(self, options: ProduceOptions) -> None:
         self._options = options
-        self._separator = None if options.key_separator is None else options.key_separator.encode()
-        self._key = None if options.key is None else options.key.encode()
+        self._separator = bytes_of(options.key_separator)
+        self._key = bytes_of(options.key)
         self._headers = tuple(read_header(text) for text in options.header)
         self._partition = UNASSIGNED if options.partition is None else options.partition
         if self._separator == b"" or (options.from_json and self._separator is not None):
@@ -242,6 +249,8 @@ class Template:
             line = json.loads(piece)
         except ValueError as error:
             raise Failure(f"line {number} is not JSON: {error}") from None
+        except RecursionError:
+            raise Failure(f"line {number} is not JSON: it is nested too deeply") from None
         if not isinstance(line, dict):
             raise Failure(f"line {number} is not a JSON object")
         return Outgoing(
@@ -258,7 +267,14 @@ def read_header(text: str) -> tuple[str, bytes | None]:
     name, separator, value = text.partition("=")
     if not name:
         raise Failure(f"--header wants NAME=VALUE, not {text!r}", USED_WRONGLY)
-    return name, value.encode() if separator else None
+    if not is_text(name):
+        require_text([text])
+    return name, os.fsencode(value) if separator else None
+
+
+def bytes_of(word: str | None) -> bytes | None:
+    """Return the bytes that were given on the command line, if any."""
+    return None if word is None else os.fsencode(word)
 
 
 def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
@@ -268,9 +284,16 @@ def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
     value = line.get(name)
     if value is None:
         return None
-    if isinstance(value, str):
-        return value.encode()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return whole_text(value, name, number).encode()
+
+
+def whole_text(text: str, name: str, number: int) -> str:
+    """Return the text of a line, if it is one: JSON may have half a character in it."""
+    if not is_text(text):
+        raise Failure(f"line {number}: {name} is no text: it has half a character")
+    return text
 
 
 def from_base64(text: object, name: str, number: int) -> bytes:
@@ -287,7 +310,7 @@ def json_headers(line: dict[str, Any], number: int) -> Iterator[tuple[str, bytes
     headers = line["headers_base64"] if is_binary else line.get("headers")
     pairs = headers.items() if isinstance(headers, dict) else headers or ()
     try:
-        read = [(str(name), value) for name, value in pairs]
+        read = [(whole_text(str(name), "headers", number), value) for name, value in pairs]
     except (TypeError, ValueError):
         raise Failure(f"line {number}: headers should be an object or a list of pairs") from None
     for name, value in read:
@@ -296,7 +319,7 @@ def json_headers(line: dict[str, Any], number: int) -> Iterator[tuple[str, bytes
         elif is_binary:
             yield name, from_base64(value, "headers_base64", number)
         else:
-            yield name, str(value).encode()
+            yield name, whole_text(str(value), "headers", number).encode()
 
 
 def json_timestamp_ms(line: dict[str, Any], number: int) -> int:
@@ -401,7 +424,7 @@ def add_to(app: typer.Typer) -> None:
             "echo 'Countdown gestartet' | strom produce flugdaten",
             "echo 'rakete1:Liftoff' | strom produce flugdaten -K :",
             "strom produce flugdaten 'Liftoff' --key rakete1 --header source=tower --verbose",
-            "strom produce users '' --key alice -Z        (a tombstone)",
+            "strom produce users '' --key alice -Z  # a tombstone",
             "strom produce events --file events.jsonl -z zstd",
             "strom consume old --from-beginning -u end --json | strom produce new --from-json",
         )

@@ -21,6 +21,9 @@ UNITS = {
     "TIB": 2**40,
 }
 
+#: A thousand million petabytes.
+SIZE_MAX = 10**24
+
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -29,7 +32,10 @@ def read_size(text: str) -> float:
     match = _SIZE.fullmatch(text)
     if match is None or match[2].upper() not in UNITS:
         raise ValueError(f"{text!r} is no size: write it like 512KB, 1.5GB or 2TB")
-    return float(match[1]) * UNITS[match[2].upper()]
+    size = float(match[1]) * UNITS[match[2].upper()]
+    if size > SIZE_MAX:
+        raise ValueError(f"{text!r} is more than all disks hold")
+    return size
 
 
 def read_time_ms(text: str) -> int:

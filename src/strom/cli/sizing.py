@@ -50,4 +50,5 @@ def brokers_needed(volume: Volume, disk_bytes: float) -> int:
 
 def divisors(number: int) -> list[int]:
     """Return how many consumers can share that many partitions evenly."""
-    return [count for count in range(1, number + 1) if number % count == 0]
+    small = [count for count in range(1, math.isqrt(number) + 1) if number % count == 0]
+    return sorted({*small, *(number // count for count in small)})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strom.cli.failure import USED_WRONGLY, Failure
-from strom.cli.options import examples, noun, taking
+from strom.cli.options import INT32_MAX, examples, noun, taking
 from strom.cli.output import print_json, print_table
 from strom.cli.properties_file import read_properties_file
 
@@ -44,7 +44,9 @@ class FormatOptions(DirectoryOptions):
     cluster_id: Annotated[
         str | None, typer.Option("--cluster-id", "-t", help="Default: a new one.")
     ] = None
-    node_id: Annotated[int | None, typer.Option(min=0, help="Default: the file's, or 1.")] = None
+    node_id: Annotated[
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Default: the file's, or 1.")
+    ] = None
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", help="Pass over those that have an owner.")
     ] = False

@@ -9,6 +9,8 @@ import typer
 from strom.cli import client, sizing
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.options import (
+    INT16_MAX,
+    INT32_MAX,
     OptionalTopics,
     ReportOptions,
     Topic,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 app = noun("Create, list, describe, alter and delete topics.")
 
+#: A thousand years.
+DAYS_MAX = 366_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateOptions(ReportOptions):
@@ -34,10 +39,17 @@ class CreateOptions(ReportOptions):
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", show_default=False)]
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-n", min=1, help="Default: the broker's num.partitions."),
+        typer.Option(
+            "--partitions",
+            "-n",
+            min=1,
+            max=INT32_MAX,
+            help="Default: the broker's num.partitions.",
+        ),
     ] = None
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", min=1, help="Copies of each.")
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX, help="Copies of each."),
     ] = None
     config: Annotated[
         list[str],
@@ -277,7 +289,14 @@ class AlterOptions(ReportOptions):
 
     topic: Topic
     partitions: Annotated[
-        int, typer.Option("--partitions", "-n", min=1, help="The new number; only more, not fewer.")
+        int,
+        typer.Option(
+            "--partitions",
+            "-n",
+            min=1,
+            max=INT32_MAX,
+            help="The new number; only more, not fewer.",
+        ),
     ]
 
 
@@ -343,8 +362,10 @@ class SizeOptions:
         str, typer.Option(help="What one consumer takes from one partition per second.")
     ] = "10MB"
     per_day: Annotated[str | None, typer.Option(help="Data that arrives a day, e.g. 1TB.")] = None
-    days: Annotated[float, typer.Option(min=0, help="How long it is kept.")] = 7
-    replication_factor: Annotated[int, typer.Option("--replication-factor", "-r", min=1)] = 3
+    days: Annotated[float, typer.Option(min=0, max=DAYS_MAX, help="How long it is kept.")] = 7
+    replication_factor: Annotated[
+        int, typer.Option("--replication-factor", "-r", min=1, max=INT16_MAX)
+    ] = 3
     disk: Annotated[str, typer.Option(help="Disk of one broker.")] = "2TB"
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False
 
@@ -385,6 +406,8 @@ def worked_out(options: SizeOptions) -> dict[str, object]:
             read_positive(options.per_producer),
             read_positive(options.per_consumer),
         )
+        if needed > INT32_MAX:
+            raise ValueError(f"that is {needed} partitions: no topic has so many")
         answer = {"partitions": sizing.well_divisible(needed), "partitions_at_least": needed}
     if options.per_day is not None:
         volume = sizing.Volume(read_size(options.per_day), options.days, options.replication_factor)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from strom.cli.failure import USED_WRONGLY, Failure
+from strom.cli.failure import USED_WRONGLY, Failure, require_text
 from strom.cli.lean import Command, Option, Values
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ OPTIONS = (
 def up(values: Values) -> int:
     """Run a broker until it is told to stop."""
     overridden = overrides(values["override"])
+    # They are told to clients, as text.
+    require_text(str(values[each]) for each in ("dir", "host", "http_host"))
+    if values["memory"] and values["dir"] != DEFAULT_DIRECTORY:
+        raise Failure("--memory keeps nothing: leave out --dir, or --memory", USED_WRONGLY)
     from strom.broker.process import run
 
     with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
@@ -122,6 +126,7 @@ def overrides(texts: object) -> dict[str, str]:
     from strom.metadata.settings.properties import read_overrides
 
     assert isinstance(texts, list)
+    require_text(texts)
     try:
         return read_overrides(texts)
     except SettingsError as error:

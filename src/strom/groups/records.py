@@ -18,7 +18,7 @@ Offsets are read and written by hand: there is one of them for every partition o
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from sys import intern
 from typing import Any, NamedTuple
@@ -361,6 +361,11 @@ def _write_offset(value: OffsetCommitValue) -> bytes:
 
 
 # Reading.
+
+
+def room_for_later(_: Sequence[KeyValue]) -> int:
+    """Return how many bytes more must fit where some records do: nothing has to follow them."""
+    return 0
 
 
 def read(key: Buffer, value: Buffer | None) -> KeyValue | None:

@@ -67,7 +67,6 @@ class Rules:
 
     #: The finalised level of `transaction.version`.
     version: int
-    timeout_max_ms: int
     expiration_ms: int
     time_out_interval_ms: int
     expire_interval_ms: int
@@ -97,8 +96,6 @@ class TransactionMachine:
         now_ms: int,
     ) -> Decision[KeyValue, Producer | NoProducer]:
         """Give the transactional id's producer to who asks, and fence off who had it."""
-        if not 0 < timeout_ms <= self.rules.timeout_max_ms:
-            raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         known = self.transactions.get(transactional_id)
         if known is None:
             if spare_id is None:

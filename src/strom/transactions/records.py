@@ -8,6 +8,7 @@ so that an older Kafka reads it. A key of another type, or a value of another ve
 state that nobody knows, is none of ours: it is stepped over.
 """
 
+from collections.abc import Sequence
 from struct import Struct, error
 
 from strom.replicated.machine import KeyValue
@@ -22,6 +23,9 @@ NO_TIME = -1
 TAGGED_FROM = 1
 VALUE_VERSIONS = (0, 1)
 STATES = range(8)
+ONGOING = 1
+#: The tagged fields that a transaction may have only once its outcome is fixed, and their lengths.
+OUTCOME_BYTES = 32
 
 _INT16 = Struct(">h")
 
@@ -73,6 +77,17 @@ def write_value(value: object) -> bytes:
     marks: type = type(value)
     version: int = marks.__version__  # type: ignore[attr-defined]
     return _INT16.pack(version) + write_message(value)
+
+
+def room_for_later(records: Sequence[KeyValue]) -> int:
+    """Return how much larger the outcomes of open transactions are than what opened them.
+
+    Without it one could be opened that cannot be ended.
+    """
+    return OUTCOME_BYTES * sum(
+        isinstance(value, TransactionLogValue) and value.transaction_status == ONGOING
+        for _, value in records
+    )
 
 
 def read(key: bytes, value: bytes | None) -> KeyValue | None:

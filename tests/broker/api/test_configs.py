@@ -177,3 +177,16 @@ LEVELS = "DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
 )
 def test_levels_that_cannot_be_are_refused_in_kafkas_words(raw, node, asked, code, message):
     assert change(raw, LOGGER, node, asked) == (code, message)
+
+
+def test_nobody_gets_the_same_settings_more_often_than_anybody_needs(raw, topic):
+    """A few bytes ask for a page of them: thousands of times that is more than there is memory."""
+    times = describe_configs.REPEATED_MAX + 2
+    wanted = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["node.id"]}
+    other = {"resource_type": TOPIC, "resource_name": topic, "configuration_keys": ["retention.ms"]}
+    asked = {"resources": [wanted] * times + [other]}
+    told = raw.ask("describe_configs", 4, asked)["results"]
+    codes = [each["error_code"] for each in told]
+    assert codes == ["none"] * (times - 2) + ["invalid_request"] * 2 + ["none"]
+    assert [len(each["configs"]) for each in told] == [1] * (times - 2) + [0] * 2 + [1]
+    assert told[-2]["error_message"] == "Each resource is described 100 times at most."

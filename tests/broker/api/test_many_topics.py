@@ -6,7 +6,7 @@ the loop. What a request says about its items is the same as if it were one deci
 
 import pytest
 
-from strom.broker.api.create_topics import WEIGHT_AT_ONCE
+from strom.broker.creating import WEIGHT_AT_ONCE
 from strom.broker.publisher import RECORDS_AT_ONCE
 from strom.metadata import delta
 from strom.metadata.controller import Controller
@@ -112,6 +112,18 @@ def test_topics_live_and_go_a_portion_in_one_turn_of_the_loop(raw, names, steps)
             assert most(decided) <= max(WEIGHT_AT_ONCE, RECORDS_AT_ONCE)
             assert most(published) <= RECORDS_AT_ONCE
     assert exists(raw, names) == [False] * MANY
+
+
+def test_topics_that_are_created_by_asking_for_them_are_so_in_portions(raw, names, steps):
+    """One Metadata request may name thousands of topics that are not there."""
+    decided, published = steps
+    asked = {"topics": [{"name": each} for each in names], "allow_auto_topic_creation": True}
+    told = raw.ask("metadata", 12, asked)["topics"]
+    assert [each["name"] for each in told] == names
+    assert [len(each["partitions"]) for each in told] == [1] * MANY
+    assert len(decided) >= MANY
+    assert most(decided) <= max(WEIGHT_AT_ONCE, RECORDS_AT_ONCE)
+    assert most(published) <= RECORDS_AT_ONCE
 
 
 def test_a_topic_of_many_partitions_is_published_in_portions(raw, name, steps):

@@ -19,18 +19,11 @@ from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
-from strom.broker.deciding import decide_in_turns
-from strom.broker.turns import answer_of, portions
+from strom.broker.creating import create_in_turns
+from strom.broker.turns import answer_of
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
-from strom.metadata.topic_decisions import (
-    Created,
-    CreatedTopic,
-    NewTopic,
-    check_total,
-    count_asked,
-)
-from strom.metadata.topics import unified
+from strom.metadata.topic_decisions import Created, CreatedTopic, NewTopic, count_asked
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -49,12 +42,6 @@ VERSIONS = range(2, 8)
 
 #: A topic is described with dozens of settings.
 TOPICS_AT_ONCE = 8
-#: A topic weighs as much as it has partitions, and this much more.
-TOPIC_WEIGHT = 2
-#: So heavy a portion takes two or three milliseconds to decide on.
-WEIGHT_AT_ONCE = 60
-#: What weighs more than this is worked out in a thread.
-LARGE_WEIGHT = 150
 
 
 async def handle(
@@ -72,31 +59,18 @@ async def handle(
 
 async def create(request: asked.CreateTopicsRequest, context: Context) -> Created:
     """Return what became of every topic, in the order in which they are asked for."""
-    parts, defaults = context.parts, context.topic_defaults
     counts = {
-        each.name: count_asked(each.num_partitions, each.assignments, defaults)
+        each.name: count_asked(each.num_partitions, each.assignments, context.topic_defaults)
         for each in request.topics
     }
-    check_total(sum(counts.values()))
-    replies = await decide_in_turns(
-        parts,
+    created = await create_in_turns(
+        context,
         request.timeout,
-        await portions(
-            request.topics,
-            # Who collides with whom is a matter of one decision, as is who is named twice.
-            together=lambda topic: unified(topic.name),
-            weight=lambda topic: TOPIC_WEIGHT + counts[topic.name],
-            at_once=WEIGHT_AT_ONCE,
-        ),
-        lambda controller, portion: controller.create_topics(
-            [read_topic(topic) for topic in portion],
-            defaults=defaults,
-            rng=parts.host.rng,
-            validate_only=request.validate_only,
-        ),
-        is_large=lambda portion: sum(counts[topic.name] for topic in portion) > LARGE_WEIGHT,
+        [(topic.name, topic) for topic in request.topics],
+        read_topic,
+        counts,
+        validate_only=request.validate_only,
     )
-    created = {name: outcome for reply in replies for name, outcome in reply.items()}
     return {name: created[name] for name in counts}
 
 

@@ -5,6 +5,7 @@ Behaviour:
   list of them, means all settings.
 - A broker describes itself, by its number, and what is set for all brokers, by the empty name.
 - A group or a client-metrics subscription need not exist to be described.
+- What is named more than a hundred times is INVALID_REQUEST from then on.
 - Secrets are never shown. The levels of loggers are those in force now.
 
 Versions:
@@ -13,8 +14,9 @@ Versions:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Coroutine
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from strom.broker.answers import NO_THROTTLE, text_of
 from strom.broker.context import Context, Large
@@ -39,6 +41,8 @@ VERSIONS = range(1, 5)
 
 #: A resource has dozens of settings, each with its synonyms.
 RESOURCES_AT_ONCE = 8
+#: A broker's settings are a thousand times as long as what asks for them.
+REPEATED_MAX = 100
 LOGGER = 8
 UNKNOWN_TYPE = 0
 NAMELESS: dict[int, str] = {
@@ -51,9 +55,16 @@ def handle(
     request: asked.DescribeConfigsRequest, context: Context
 ) -> Reply | Coroutine[None, None, Reply | Large]:
     """Describe every resource."""
+    asked_for: Counter[tuple[int, str]] = Counter()
+
+    def describe_one(wanted: asked.DescribeConfigsResource) -> answer.DescribeConfigsResult:
+        place = wanted.resource_type, wanted.resource_name
+        asked_for[place] += 1
+        return result(wanted, request, context, repeated=asked_for[place] > REPEATED_MAX)
+
     return answer_each(
         request.resources,
-        lambda each: result(each, request, context),
+        describe_one,
         lambda results: answer.DescribeConfigsResponse(
             throttle_time=NO_THROTTLE, results=tuple(results)
         ),
@@ -66,11 +77,15 @@ def result(
     wanted: asked.DescribeConfigsResource,
     request: asked.DescribeConfigsRequest,
     context: Context,
+    *,
+    repeated: bool,
 ) -> answer.DescribeConfigsResult:
     """Describe one resource, or say why not."""
     code, message = ErrorCode.NONE, ""
     found: list[Described] = []
     try:
+        if repeated:
+            refuse_repeated()
         found = settings_of(wanted, context)
     except KafkaError as error:
         code, message = error.code, text_of(error) or ""
@@ -80,6 +95,13 @@ def result(
         resource_type=wanted.resource_type,
         resource_name=wanted.resource_name,
         configs=tuple(entry(each, request) for each in found),
+    )
+
+
+def refuse_repeated() -> NoReturn:
+    """Refuse to say the same once more."""
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST, f"Each resource is described {REPEATED_MAX} times at most."
     )
 
 

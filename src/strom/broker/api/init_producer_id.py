@@ -6,7 +6,7 @@ Behaviour:
 - With a transactional id its coordinator answers: the same id with a higher epoch, which fences
   off whoever had it before. If that one left a transaction open, it is aborted first, and the
   newcomer hears CONCURRENT_TRANSACTIONS and comes again.
-- A time-out above `transaction.max.timeout.ms` is INVALID_TRANSACTION_TIMEOUT.
+- A time-out above `transaction.max.timeout.ms` is INVALID_TRANSACTION_TIMEOUT, whoever is asked.
 
 Versions:
 - v3 lets a producer bring its id and epoch along; up to v3 a fenced one hears
@@ -67,6 +67,8 @@ async def transactional(
     if request.producer_id != NO_PRODUCER_ID:
         expected = Producer(request.producer_id, request.producer_epoch)
     timeout_ms = request.transaction_timeout // MILLISECOND
+    if transactional_id:
+        check_timeout(timeout_ms, context)
     shard = shard_of(transactional_id, context)
 
     def decide(spare_id: int | None) -> Given | Coroutine[Any, Any, Given]:
@@ -84,6 +86,12 @@ async def transactional(
     if isinstance(producer, NoProducer):
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return producer
+
+
+def check_timeout(timeout_ms: int, context: Context) -> None:
+    """Refuse a time that no coordinator would grant."""
+    if not 0 < timeout_ms <= context.settings.number("transaction.max.timeout.ms"):
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
 
 def response(producer: Producer, code: ErrorCode) -> answer.InitProducerIdResponse:

@@ -6,14 +6,17 @@ Behaviour:
   (`allow_auto_topic_creation`, `auto.create.topics.enable`); the answer waits for it, so its
   partitions are exact at once.
 - A bad name is INVALID_TOPIC_EXCEPTION, an unknown id UNKNOWN_TOPIC_ID, one by one. Where a
-  topic has both, its id counts; one that is named twice is told once.
+  topic has both, its id counts; one that is named twice is told once. Where some are asked for by
+  id, those by name are left out.
 - Brokers are told with the address of the listener that the client came by. One that is not
   advertised, as a controller's, tells of none, and partitions have LISTENER_NOT_FOUND.
 - An answer with thousands of partitions is put together off the loop.
 
 Versions:
-- v1 knows "no topics" from "all topics"; v4 whether to create; v10 topic ids; v8 to v10 also ask
-  for the operations allowed on the cluster.
+- v1 knows "no topics" from "all topics"; v4 whether to create; v8 to v10 also ask for the
+  operations allowed on the cluster.
+- v10 answers with topic ids; v12 takes them. Before it a topic without a name, or with an id, is
+  INVALID_REQUEST for all.
 """
 
 from __future__ import annotations
@@ -25,10 +28,13 @@ from uuid import UUID
 
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
 from strom.broker.context import Context, Large
+from strom.broker.creating import create_in_turns
+from strom.broker.deciding import TIMEOUT_DEFAULT
 from strom.broker.internal_topics import new_topic
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
 from strom.metadata.records import NO_LEADER
+from strom.metadata.topic_decisions import count_asked
 from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -43,6 +49,9 @@ else:
 KEY = 3
 VERSIONS = range(14)
 
+#: The versions before know the field, and no topic by it.
+BY_ID_FROM = 12
+NO_CONTROLLER = -1
 #: So many partitions take a few milliseconds to describe and to write.
 PARTITIONS_AT_ONCE = 200
 
@@ -91,26 +100,53 @@ def handle(
 ):
     """Answer from the image; wait only for topics that have to be created."""
     wanted = request.request if isinstance(request, AskedOfCluster) else request
+    if wanted.topics and context.version < BY_ID_FROM and not are_named(wanted.topics):
+        return refuse_all(wanted.topics)
     missing = to_create(wanted, context)
     if missing:
         return create_and_answer(request, missing, context)
     return respond_or_offload(request, context, {})
 
 
+def are_named(topics: Iterable[asked.MetadataRequestTopic]) -> bool:
+    """Whether all topics are asked for by their names alone."""
+    return all(each.topic_id is None and each.name is not None for each in topics)
+
+
+def refuse_all(topics: Iterable[asked.MetadataRequestTopic]) -> answer.MetadataResponse:
+    """Say nothing but that nobody asks so."""
+    return answer.MetadataResponse(
+        throttle_time=NO_THROTTLE,
+        brokers=(),
+        cluster_id=None,
+        controller_id=NO_CONTROLLER,
+        topics=tuple(
+            replace(
+                absent(each.name or "", each.topic_id, ErrorCode.INVALID_REQUEST, NOT_ASKED),
+                is_internal=False,
+            )
+            for each in topics
+        ),
+        error_code=ErrorCode.INVALID_REQUEST,
+    )
+
+
 async def create_and_answer(
     request: asked.MetadataRequest | AskedOfCluster, missing: list[str], context: Context
 ) -> answer.MetadataResponse | AnswerForCluster | Large:
     """Create the topics that are missing, then answer."""
-    parts = context.parts
+    topics = [new_topic(name, context.settings) for name in missing]
+    counts = {
+        each.name: count_asked(each.partition_count, (), context.topic_defaults) for each in topics
+    }
     try:
-        created = await parts.runtime.execute(
-            parts.controller.create_topics,
-            [new_topic(name, parts.settings) for name in missing],
-            defaults=context.topic_defaults,
-            rng=parts.host.rng,
-            validate_only=False,
+        created = await create_in_turns(
+            context,
+            TIMEOUT_DEFAULT,
+            [(each.name, each) for each in topics],
+            lambda topic: topic,
+            counts,
         )
-        await parts.publisher.wait_published()
     except KafkaError as error:
         return respond_or_offload(request, context, dict.fromkeys(missing, error.code))
     refused = {name: each.code for name, each in created.items() if isinstance(each, Refusal)}
@@ -123,8 +159,10 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
         return []
     if not context.settings.flag("auto.create.topics.enable"):
         return []
+    if any(each.topic_id is not None for each in request.topics):
+        return []
     known = context.image.topics_by_name
-    names = {each.name for each in request.topics if each.name and each.topic_id is None}
+    names = {each.name for each in request.topics if each.name}
     return [name for name in sorted(names) if name not in known and find_fault(name) is None]
 
 
@@ -169,8 +207,7 @@ def respond(
             for _, topic in sorted(image.topics_by_name.items())
         )
     else:
-        each_once = dict.fromkeys(wanted.topics)
-        topics = (one(each, image, reachable, operations, refused) for each in each_once)
+        topics = (one(each, image, reachable, operations, refused) for each in told_of(wanted))
     response = answer.MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=told,
@@ -180,6 +217,12 @@ def respond(
         error_code=ErrorCode.NONE,
     )
     return AnswerForCluster(response) if isinstance(request, AskedOfCluster) else response
+
+
+def told_of(request: asked.MetadataRequest) -> Iterable[asked.MetadataRequestTopic]:
+    """Return the topics that the answer is about, each once: where there are ids, only those."""
+    each_once = dict.fromkeys(request.topics or ())
+    return [each for each in each_once if each.topic_id is not None] or each_once
 
 
 def brokers(context: Context) -> tuple[answer.MetadataResponseBroker, ...]:
@@ -205,7 +248,7 @@ def one(
     if topic is not None:
         return described(topic, image, reachable, operations)
     if wanted.name is None or wanted.topic_id is not None:
-        return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, operations)
+        return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, NOT_ASKED)
     code = refused.get(wanted.name) or absence_of(wanted.name)
     return absent(wanted.name, None, code, operations)
 

@@ -1,7 +1,8 @@
 """Produce (key 0): append record batches to partitions this broker leads.
 
 Behaviour:
-- Partitions succeed or fail one by one; a refused batch does not hold back the others.
+- Partitions succeed or fail one by one; a refused batch does not hold back the others. Of several
+  batches for one partition the last counts, as in Kafka.
 - Every batch is appended before `handle` returns, so batches sent down one connection reach
   each log in the order they were sent. A batch that must be prepared by a thread first
   (`broker.preparing`) makes the append phase wait, and the connection with it.
@@ -22,8 +23,10 @@ Versions:
 import asyncio
 from collections.abc import Coroutine
 from typing import Final
+from uuid import UUID
 
 from strom.broker.context import Context, Ordered
+from strom.broker.naming import has_unnamed, name_all, record_errors_of
 from strom.broker.preparing import (
     NOTHING_KNOWN,
     Known,
@@ -41,6 +44,7 @@ from strom.replication.partition import Partition
 from strom.wire.codec import ProduceResponse
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.produce import (
+    NO_OFFSET,
     Leader,
     ProducePartition,
     ProducePartitionResponse,
@@ -54,6 +58,17 @@ VERSIONS: Final = range(3, 14)
 
 #: The one client that may write to internal topics.
 ADMIN_CLIENT: Final = "__admin_client"
+#: Refusals that tell nothing of the log.
+START_NOT_TOLD: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
 ACKS_ALL: Final = -1
@@ -71,12 +86,35 @@ def handle(
     """Append every batch, then wait for as many replicas as the producer asked for."""
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        request = each_once(request)
     if any(must_prepare(topic, context) for topic in request.topics):
         # The frame's buffer is used again as soon as this returns.
         return Ordered(prepare_and_append(with_own_records(request), context))
     if request.transactional_id is not None:
         return join_and_append(request, context)
     return append_all(request, context)
+
+
+def each_once(request: ProduceRequest) -> ProduceRequest:
+    """Keep one batch of each partition, the last: what is found out is told by partition."""
+    topics = request.topics
+    if len({(topic.name, topic.topic_id) for topic in topics}) == len(topics) and all(
+        0 < len({batch.partition_index for batch in topic.partitions}) == len(topic.partitions)
+        for topic in topics
+    ):
+        return request
+    kept: dict[tuple[str | None, UUID | None], dict[int, ProducePartition]] = {}
+    for topic in topics:
+        for batch in topic.partitions:
+            of_topic = kept.setdefault((topic.name, topic.topic_id), {})
+            of_topic[batch.partition_index] = batch
+    return request.with_topics(
+        [
+            ProduceTopic(name, topic_id, list(batches.values()))
+            for (name, topic_id), batches in kept.items()
+        ]
+    )
 
 
 def join_and_append(
@@ -140,6 +178,7 @@ def append_all(
 ) -> Reply | Coroutine[None, None, Reply]:
     """Append every batch; answer at once if nothing needs to be waited for."""
     receipts: list[Receipt] = []
+    refused_before = context.parts.metrics.refused_batches
     answers = [append_topic(request, topic, context, receipts, known) for topic in request.topics]
     flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
     to_flush: list[Partition] = []
@@ -154,6 +193,8 @@ def append_all(
         return None
     if waits or to_flush:
         return wait_and_answer(answers, receipts if acks_all else [], to_flush, context, request)
+    if context.parts.metrics.refused_batches != refused_before and has_unnamed(answers):
+        return name_and_answer(answers, context)
     return ProduceResponse(answers)
 
 
@@ -208,7 +249,7 @@ def append(
         metrics.refused_batches += 1
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             check_disk(topic, index, context)
-        return refusal(topic, index, error, context)
+        return refusal(topic, batch, error, context)
     metrics.produced_bytes += len(records)
     metrics.produced_records += header.record_count
     partition.appended_bytes += len(records)
@@ -243,12 +284,13 @@ def require_transactional_id(request: ProduceRequest) -> None:
 
 
 def refusal(
-    topic: str, index: int, error: KafkaError, context: Context
+    topic: str, batch: ProducePartition, error: KafkaError, context: Context
 ) -> ProducePartitionResponse:
     """Say why a batch was refused, and where to go instead if this broker does not lead.
 
     As in Kafka there are words only for what is wrong with records.
     """
+    index = batch.partition_index
     leader = None
     if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         known = context.image.partition(topic, index)
@@ -256,10 +298,32 @@ def refusal(
     return ProducePartitionResponse(
         index,
         error.code,
-        record_errors=error.record_errors if isinstance(error, InvalidRecords) else (),
+        log_start_offset=start_offset_told(topic, batch, error, context),
+        record_errors=record_errors_of(error),
         error_message=error.message if isinstance(error, InvalidRecords) else None,
         current_leader=leader,
     )
+
+
+async def name_and_answer(answers: list[ProduceTopicResponse], context: Context) -> ProduceResponse:
+    """Answer once it is known which records are at fault."""
+    await name_all(answers, context)
+    return ProduceResponse(answers)
+
+
+def start_offset_told(
+    topic: str, batch: ProducePartition, error: KafkaError, context: Context
+) -> int:
+    """Return where the log begins that refused the batch; Kafka tells it for most reasons."""
+    partition = context.replicas.find(topic, batch.partition_index)
+    if partition is None or error.code in START_NOT_TOLD:
+        return NO_OFFSET
+    try:
+        check_field(batch.records, context.header.version)
+    except KafkaError:
+        # The log was not asked.
+        return NO_OFFSET
+    return partition.log.start_offset
 
 
 def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> ProduceResponse:
@@ -300,6 +364,8 @@ async def wait_and_answer(
 
     One after another, under one deadline: it takes no longer than waiting for all together.
     """
+    if has_unnamed(answers):
+        await name_all(answers, context)
     failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
         if not await context.parts.flushing.flush(partition):
