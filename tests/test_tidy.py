@@ -85,8 +85,8 @@ def test_api_modules_define_their_key_versions_and_handler():
         assigned = {
             target.id
             for node in tree.body
-            if isinstance(node, ast.Assign)
-            for target in node.targets
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
         functions = {

@@ -77,6 +77,11 @@ class Parts:
 
     The image and the settings are replaced, by the publisher and by nobody else; a handler
     that awaits must take them again afterwards.
+
+    - `api_versions`: key, lowest and highest version of every API served.
+    - `address_limits`: how many connections single addresses may have; changes with the settings.
+    - `endpoints`: by listener name, what this broker tells its clients to connect to.
+    - `controller_endpoints`: likewise, where those who ask for controllers reach this node's.
     """
 
     def __init__(  # noqa: PLR0913 - all parts, each with its name
@@ -121,14 +126,9 @@ class Parts:
         self.groups = groups
         self.transactions = transactions
         self.markers = markers
-        #: Key, lowest and highest version of every API served.
         self.api_versions: tuple[tuple[int, int, int], ...] = ()
-        #: How many connections single addresses may have; changes with the settings.
         self.address_limits: dict[str, int] = {}
-        #: By listener name: what this broker tells its clients to connect to.
         self.endpoints: dict[str, Endpoint] = {}
-        #: By listener name: where this node's controller is reached by those who ask for
-        #: controllers.
         self.controller_endpoints: dict[str, Endpoint] = {}
 
 
