@@ -123,7 +123,8 @@ class ConsumerGroup(NamedTuple):
         votes = Counter([each for each in chosen if each in known])
         if not votes:
             return known[0]
-        return max(votes, key=lambda name: (votes[name], name))
+        most = max(votes.values())
+        return max(name for name, count in votes.items() if count == most)
 
     def owners_of(self, topic: UUID) -> Map[int, str]:
         """Return who holds which partition of the topic."""
