@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 
 from strom.broker.markers import Markers
+from strom.broker.outbox import Outbox
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.transactions import Image, Replicas, Shard
@@ -165,6 +166,27 @@ def test_a_log_that_was_not_used_yet_is_made_ready_first():
         assert scene.told[1:] == [(A, "COMMIT", 1, 2), COMPLETE]
 
     staged(scenario)
+
+
+def test_the_answer_is_sent_before_the_markers_are_written():
+    """Small answers wait for the turn of the loop to be over; this one would for the markers."""
+
+    async def scenario(scene):
+        scene.markers.send_answers = lambda: scene.told.append("answers")
+        await scene.end(A, B)
+        assert scene.told[1:] == [
+            "answers",
+            (A, "COMMIT", 1, 2),
+            (B, "COMMIT", 1, 2),
+            COMPLETE,
+        ]
+
+    staged(scenario)
+
+
+def test_a_broker_sends_the_answers_that_wait_in_its_outbox(strom_broker):
+    send_answers = strom_broker.broker.parts.markers.send_answers
+    assert isinstance(send_answers.__self__, Outbox)
 
 
 def test_a_completion_that_cannot_be_written_is_tried_again():

@@ -150,6 +150,7 @@ class Broker:
         parts = self.parts = await self._assemble(storage)
         self._advertise(parts, listening)
         server = Server(parts, apis := load_apis(), self.start_task, listening)
+        parts.markers.send_answers = server.outbox.send_all
         parts.api_versions = tuple(
             (each.key, each.versions[0], each.versions[-1]) for each in apis.values()
         )

@@ -50,6 +50,10 @@ Coming = Coroutine[Any, Any, None]
 Left = list[tuple[TopicPartition, Coming | None]]
 
 
+def nothing_to_send() -> None:
+    """Send the answers that wait, where none do."""
+
+
 class Marker(NamedTuple):
     """What a partition is told of the end of a transaction."""
 
@@ -74,6 +78,8 @@ class Markers:
         self._around = around
         self._groups = groups
         self._image = image
+        #: Sends the answers that wait for others, that to the end of a transaction among them.
+        self.send_answers: Callable[[], None] = nothing_to_send
         #: One entry for each transaction that is seen through by a task.
         self._under_way: set[tuple[TransactionShard, str]] = set()
         #: By partition and producer: the checks under way, whether its transaction is open.
@@ -147,11 +153,16 @@ class Markers:
         """Finish what a request has ended, once that is committed; pass the reply on."""
         if not isinstance(reply, Coroutine):
             # The loop comes to this before it looks at a socket again.
-            asyncio.get_running_loop().call_soon(self.finish, shard, (name,))
+            asyncio.get_running_loop().call_soon(self._finish_behind_answer, shard, name)
             return reply
         told: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._around.start_task(self._finish_later(shard, name, reply, told))
         return _result_of(told)
+
+    def _finish_behind_answer(self, shard: TransactionShard, name: str) -> None:
+        """Let the client hear of the end first: it does not wait for markers."""
+        self.send_answers()
+        self.finish(shard, (name,))
 
     async def _finish_later(
         self,
