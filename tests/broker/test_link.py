@@ -13,6 +13,7 @@ import pytest
 from strom.broker import link as linking
 from strom.broker.host import Host
 from strom.broker.link import Link
+from strom.broker.network import Room
 from strom.broker.page_cache import read_through
 from strom.log import disk as disks
 from strom.log.disk import RealDisk, RealFile
@@ -106,35 +107,28 @@ def held_bytes(link, option):
     return link._socket.getsockopt(socket.SOL_SOCKET, option)
 
 
-async def widen(request_bytes, room_bytes):
-    """Whether the system holds more of what comes after a request of such a size."""
-    async with linked(room_bytes=room_bytes) as (link, _, _theirs):
-        before = held_bytes(link, socket.SO_RCVBUF)
+async def widen(file, answer_bytes, request_bytes, room):
+    """How much more the system holds after a request and an answer of such sizes: in, and out."""
+    async with linked(room=room) as (link, _, theirs):
+        before = [held_bytes(link, each) for each in (socket.SO_RCVBUF, socket.SO_SNDBUF)]
         link.expect(request_bytes)
-        return held_bytes(link, socket.SO_RCVBUF) > before
+        link.send([Slice(file, 0, answer_bytes)])
+        await read_all(theirs, answer_bytes)
+        after = [held_bytes(link, each) for each in (socket.SO_RCVBUF, socket.SO_SNDBUF)]
+        return [after > before for before, after in zip(before, after, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("request_bytes", "room_bytes", "is_wider"),
-    [(2 * MEBIBYTE, MEBIBYTE, True), (1000, MEBIBYTE, False), (2 * MEBIBYTE, 0, False)],
+    ("answer_bytes", "request_bytes", "room", "wider"),
+    [
+        (2 * MEBIBYTE, 2 * MEBIBYTE, Room(MEBIBYTE, MEBIBYTE), [True, True]),
+        (1000, 1000, Room(MEBIBYTE, MEBIBYTE), [False, False]),
+        (2 * MEBIBYTE, 2 * MEBIBYTE, Room(), [False, False]),
+    ],
     ids=["large", "small", "large but it was said how much"],
 )
-def test_a_large_request_gets_room_in_the_system(request_bytes, room_bytes, is_wider):
-    assert asyncio.run(widen(request_bytes, room_bytes)) is is_wider
-
-
-async def send_large(file):
-    """How much the system holds of what goes out, before a large answer and after it."""
-    async with linked(room_bytes=MEBIBYTE) as (link, _, theirs):
-        before = held_bytes(link, socket.SO_SNDBUF)
-        link.send([Slice(file, 0, 2 * MEBIBYTE)])
-        await read_all(theirs, 2 * MEBIBYTE)
-        return before, held_bytes(link, socket.SO_SNDBUF)
-
-
-def test_a_large_answer_goes_out_in_pieces(file):
-    before, after = asyncio.run(send_large(file))
-    assert after == before
+def test_what_is_large_gets_room_in_the_system(file, answer_bytes, request_bytes, room, wider):
+    assert asyncio.run(widen(file, answer_bytes, request_bytes, room)) == wider
 
 
 def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(file, monkeypatch):

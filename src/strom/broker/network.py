@@ -62,6 +62,13 @@ class Socket(Pollable, Protocol):
         """Have something of the connection be otherwise."""
 
 
+class Room(NamedTuple):
+    """How much the system may hold of a large request or answer; 0 leaves it at what it holds."""
+
+    incoming: int = 0
+    outgoing: int = 0
+
+
 class Newcomer(NamedTuple):
     """Who has connected."""
 

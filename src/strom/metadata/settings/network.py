@@ -94,7 +94,8 @@ SETTINGS: Final = (
         "socket.connection.setup.timeout.max.ms", LONG, 30_000, None, MEDIUM, READ_ONLY, PEERS
     ).says("The longest that this wait grows to when connections keep failing."),
     Setting("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, USED).says(
-        "The send buffer of each socket; -1 leaves the operating system's."
+        "The send buffer of each socket; -1 leaves the operating system's. Where it is not given, "
+        "a socket that sends large answers gets up to 1 MB."
     ),
     Setting("socket.receive.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, USED).says(
         "The receive buffer of each socket; -1 leaves the operating system's. Where it is not "
