@@ -6,8 +6,9 @@ import pytest
 
 from strom.log.config import LogConfig
 from strom.log.disk import RealDisk
+from strom.log.producers import Origin
 from strom.log.segment import Segment
-from strom.records.batch import read_header
+from strom.records.batch import compute_crc, read_header
 from strom.records.record import Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import (
@@ -115,6 +116,17 @@ def test_log_append_time_rewrites_the_times_and_the_checksum():
     assert header.max_timestamp == NOW
     # The same bytes pass as a follower's, whose check is the checksum.
     assert open_log(new_disk()).append_as_follower(stored, now_ms=NOW).last_offset == 0
+
+
+def test_the_broker_s_own_batches_get_their_append_time_too():
+    config = dataclasses.replace(SMALL, timestamp_type="LogAppendTime")
+    log = open_log(new_disk(), config)
+    own = batch(b"a", at=5)
+    appended = log.append_as_leader(own, leader_epoch=0, now_ms=NOW, origin=Origin.COORDINATOR)
+    assert appended.append_time_ms == NOW
+    ((header, stored),) = log.read_batches(0)
+    assert (header.has_append_time, header.max_timestamp) == (True, NOW)
+    assert header.crc == compute_crc(stored)
 
 
 def test_what_is_damaged_or_too_large_is_refused_and_uses_no_offset():

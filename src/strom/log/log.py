@@ -34,6 +34,7 @@ from strom.records.batch import (
     compute_crc,
     patch_append_time,
     patch_place,
+    read_header,
     read_prefix,
 )
 from strom.records.compression import CODECS_BY_NAME
@@ -144,6 +145,9 @@ class Log(SegmentedLog):
         else:
             header = read_batch(batch)
             marker = read_marker(header, batch)
+            if limits.has_append_time:
+                patch_append_time(batch, header.attributes, now_ms)
+                header = read_header(batch)
         base_offset = self.end_offset
         producers = self.producers
         if header.producer_id >= 0 and producers is not None:
@@ -152,11 +156,8 @@ class Log(SegmentedLog):
                 append_time = earlier.timestamp_ms if limits.has_append_time else -1
                 return Appended(earlier.first_offset, earlier.last_offset, append_time, True)
         patch_place(batch, base_offset, leader_epoch)
-        append_time = -1
-        if limits.has_append_time:
-            patch_append_time(batch, header.attributes, now_ms)
-            append_time = now_ms
-            header = header.changed(max_timestamp=now_ms)
+        # A client's batch has got it when it was checked.
+        append_time = now_ms if limits.has_append_time else -1
         last_offset = self._write_one(batch, header, leader_epoch, now_ms)
         if header.producer_id >= 0:
             self._apply(header, base_offset, marker)
