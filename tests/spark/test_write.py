@@ -6,8 +6,10 @@ from strom.records.plain_packing import murmur2
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 
+from strom.spark.session import HANDED_OVER_BYTES
 from tests.spark.killing import forget_the_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -228,3 +230,17 @@ def test_what_cannot_be_written_is_told(spark, topics):
     ):
         with pytest.raises(PySparkException, match=said):
             write(rows, topics, **option)
+
+
+def test_large_rows_reach_a_worker_in_small_portions(spark):
+    """Spark's own limit is a count of rows, and the memory for so many large ones is dear."""
+
+    def sizes(batches):
+        for each in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([each.nbytes])], names=["bytes"])
+
+    rows = spark.range(8000, numPartitions=1).selectExpr("repeat('x', 1000) as value")
+    found = [each.bytes for each in rows.mapInArrow(sizes, "bytes long").collect()]
+    # It is looked at after a row, and a column has the end of its last row besides.
+    assert max(found) < HANDED_OVER_BYTES + 8192
+    assert len(found) > 1

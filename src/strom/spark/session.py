@@ -33,6 +33,9 @@ _HOME = "SPARK_HOME"
 #: What of a Spark's home its Python processes find their PySpark in.
 _ZIPPED = "python"
 
+#: About so much of a frame goes from the JVM to a worker at a time.
+HANDED_OVER_BYTES = 2 * 1024 * 1024
+
 RECOMMENDED = {
     # Records go between the JVM and its Python workers over sockets of the file system.
     "spark.python.unix.domain.socket.enabled": "true",
@@ -40,6 +43,9 @@ RECOMMENDED = {
     # again beside a table that has grown is cut into other tasks: what it had written would not
     # be recognised.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
+    # By itself Spark hands over 10,000 rows at a time, or 64 MiB. Where rows are large the JVM then
+    # takes half as long again to write them, most of that for memory that it grows each time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(HANDED_OVER_BYTES),
 }
 
 #: Writes a checkpoint in a few milliseconds instead of fifty. It keeps its promise when processes
