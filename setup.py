@@ -41,6 +41,7 @@ COMPILED = (
     "records/validate",
     "records/record",
     "records/keyed",
+    "records/marker",
     "log/index",
     "log/segment",
     "log/retention",
