@@ -86,6 +86,7 @@ COMPILED = (
     "groups/classic/replies",
     "groups/classic/syncing",
     "groups/classic/votes",
+    "transactions/form",
     "transactions/transaction",
     "transactions/beginning",
     "transactions/ending",
