@@ -28,6 +28,8 @@ COMPILED = (
     "wire/join_group",
     "wire/sync_group",
     "wire/heartbeat",
+    "wire/add_partitions_to_txn",
+    "wire/end_txn",
     "wire/consumer_group_heartbeat",
     "wire/codec",
     "wire/guard",
@@ -41,6 +43,7 @@ COMPILED = (
     "records/validate",
     "records/record",
     "records/keyed",
+    "records/marker",
     "log/index",
     "log/segment",
     "log/retention",
@@ -85,6 +88,7 @@ COMPILED = (
     "groups/classic/replies",
     "groups/classic/syncing",
     "groups/classic/votes",
+    "transactions/form",
     "transactions/transaction",
     "transactions/beginning",
     "transactions/ending",
@@ -117,6 +121,8 @@ COMPILED = (
     "broker/api/join_group",
     "broker/api/sync_group",
     "broker/api/heartbeat",
+    "broker/api/add_partitions_to_txn",
+    "broker/api/end_txn",
 )
 
 #: `make check` is where types are checked; here they are taken from what is installed.

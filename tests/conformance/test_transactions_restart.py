@@ -5,7 +5,6 @@ the broker is stopped.
 """
 
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,7 @@ from strom.broker.coordination import java_hash
 from strom.log.config import LogConfig
 from strom.log.disk import RealDisk
 from strom.records.record import Record, read_records, write_batch
-from strom.transactions.records import read, write_key, write_value
+from strom.transactions.form import read, write_key, write_value
 from strom.transactions.transaction import Producer, State, record_of, transaction_of
 from tests.conformance.raw import PATIENCE_SECONDS
 from tests.conformance.transacting import END_V2, Tx, describe
@@ -91,7 +90,7 @@ def test_txn_12_what_was_prepared_is_finished_after_a_restart(stopped, commit):
     assert open_one.state is State.ONGOING
     state = State.PREPARE_COMMIT if commit else State.PREPARE_ABORT
     producer = Producer(tx.id, tx.epoch + 1)
-    write(log, replace(open_one, state=state, producer=producer, version=2))
+    write(log, open_one._replace(state=state, producer=producer, version=2))
     resumed(process, tx)
     with tx.talk.raw:
         found = until_complete(tx)
@@ -120,8 +119,7 @@ def test_txn_12_markers_that_were_written_before_are_no_harm(stopped):
         open_one = newest(log, tx.name)
         producer = Producer(tx.id, tx.epoch + 1)
         places = frozenset({("kept", 0), ("kept", 1)})
-        prepared = replace(
-            open_one,
+        prepared = open_one._replace(
             state=State.PREPARE_COMMIT,
             producer=producer,
             partitions=places,

@@ -11,13 +11,8 @@ from strom.records.batch import (
     TRANSACTIONAL_FLAG,
     read_header,
 )
-from strom.records.control import (
-    ControlType,
-    leader_change_batch,
-    snapshot_footer_batch,
-    snapshot_header_batch,
-    write_marker,
-)
+from strom.records.control import leader_change_batch, snapshot_footer_batch, snapshot_header_batch
+from strom.records.marker import ControlType, write_marker
 from strom.records.record import Producer, Record, seal, write_batch
 
 SEGMENT = "00000000000000000000.log"

@@ -12,17 +12,14 @@ from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
 
 from strom.records.batch import read_header
 from strom.records.control import (
-    ControlType,
     leader_change_batch,
     read_control,
-    read_control_type,
     snapshot_footer_batch,
     snapshot_header_batch,
     write_control,
     write_control_batch,
-    write_control_key,
-    write_marker,
 )
+from strom.records.marker import ControlType, read_control_type, write_control_key, write_marker
 from strom.records.record import Producer, Record, read_records
 from strom.wire.errors import ErrorCode, KafkaError
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from strom.log.config import LogConfig
 from strom.records.batch import TRANSACTIONAL_FLAG, read_header
-from strom.records.control import ControlType, write_marker
+from strom.records.marker import ControlType, write_marker
 from strom.records.record import Producer
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.replication.waiting import Waiter

@@ -3,7 +3,7 @@
 import pytest
 
 from strom.records.batch import TRANSACTIONAL_FLAG
-from strom.records.control import ControlType, write_marker
+from strom.records.marker import ControlType, write_marker
 from strom.records.record import Producer, Record, write_batch
 from strom.spark.visible import Sight, whole_batches
 from strom.wire.errors import KafkaError

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from strom.transactions.beginning import NoProducer
+from strom.transactions.form import read, write_key, write_value
 from strom.transactions.machine import EXPIRE, TIME_OUT, Rules, TransactionMachine
-from strom.transactions.records import read, write_key, write_value
 from strom.transactions.transaction import (
     EPOCH_MAX,
     NEXT_STATES,

@@ -7,6 +7,7 @@ import pytest
 
 from strom.replicated.machine import Decision
 from strom.transactions.beginning import NoProducer
+from strom.transactions.form import write_key, write_value
 from strom.transactions.listing import Filter, described, listed
 from strom.transactions.machine import (
     ENDED_MAX,
@@ -17,7 +18,6 @@ from strom.transactions.machine import (
     Rules,
 )
 from strom.transactions.machine import TransactionMachine as Machine
-from strom.transactions.records import write_key, write_value
 from strom.transactions.transaction import (
     EPOCH_MAX,
     NOBODY,

@@ -5,13 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strom.replicated.machine import KeyValue
-from strom.transactions.records import (
-    PlainTransactionLogValue,
-    TransactionLogKey,
-    read,
-    write_key,
-    write_value,
-)
+from strom.transactions.form import read, write_key, write_value
+from strom.transactions.records import PlainTransactionLogValue, TransactionLogKey
 from strom.transactions.transaction import (
     Producer,
     State,
@@ -20,6 +15,7 @@ from strom.transactions.transaction import (
     transaction_of,
 )
 from strom.wire.primitives import MalformedFrame
+from strom.wire.versioned import write_message
 
 int64 = st.integers(0, 2**63 - 1)
 transactions = st.builds(
@@ -104,6 +100,15 @@ def test_a_plain_value_says_the_same_but_for_the_tagged_fields(transaction):
     found = read(write_key(key), write_value(value))
     live = transaction_of(transaction.transactional_id, value)
     assert transaction_of(transaction.transactional_id, found.value) == live
+
+
+@given(transactions, st.integers(0, 2), st.integers(-1, 2**15 - 1))
+def test_a_record_is_written_as_it_is_declared(transaction, version, next_epoch):
+    key, value = record_of(transaction, version)
+    if version:
+        value.next_producer_epoch = next_epoch
+    assert write_key(key) == b"\0\0" + write_message(key)
+    assert write_value(value) == type(value).__version__.to_bytes(2) + write_message(value)
 
 
 def test_a_tombstone_is_read():

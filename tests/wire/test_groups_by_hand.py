@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from kio.serial import entity_reader
 
 from strom.wire import consumer_group_heartbeat, heartbeat, join_group, sync_group
 from strom.wire.codec import NOT_A_MESSAGE, load_class
@@ -20,33 +19,14 @@ from tests.wire.versions import (
     class_in,
     few,
     in_short,
-    make,
-    written,
+    read_in_kio,
+    request_of,
 )
 
 NO_TOPIC = UUID(int=0)
-THROTTLE = timedelta(milliseconds=42)
 DATA = some.binary(max_size=20)
 CODES = some.sampled_from([ErrorCode.NONE, ErrorCode.FENCED_MEMBER_EPOCH])
 PLACES = few(some.tuples(some.uuids(), few(NUMBERS)))
-
-
-def request_of(module, version, **values):
-    """What the module reads of a request that kio has written."""
-    name = module.__name__.rpartition(".")[2]
-    request = make(load_class(name, version, "request"), **values)
-    return module.read_request(memoryview(written(request)), 0, version)
-
-
-def read_in_kio(module, version, answer):
-    """What kio reads of an answer that the module has written."""
-    name = module.__name__.rpartition(".")[2]
-    data = module.write_response(answer, version)
-    read, size = entity_reader(load_class(name, version, "response"))(data, 0)
-    assert size == len(data)
-    assert getattr(read, "throttle_time", THROTTLE) == THROTTLE
-    assert read.error_code == answer.error_code
-    return read
 
 
 @pytest.mark.parametrize("version", range(10))

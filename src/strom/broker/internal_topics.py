@@ -16,7 +16,7 @@ from strom.metadata.image import Image
 from strom.metadata.settings.values import BrokerSettings
 from strom.metadata.topic_decisions import NewTopic
 from strom.records.compression import Codec
-from strom.transactions import records as transaction_records
+from strom.transactions import form as transaction_form
 from strom.transactions.machine import Rules, TransactionMachine
 from strom.wire.errors import KafkaError
 
@@ -57,7 +57,7 @@ def transaction_coordinators(
         new_machine=lambda image, settings: TransactionMachine(transaction_rules(image, settings)),
         see=see_transactions,
         on_metadata=None,
-        form=transaction_records,
+        form=transaction_form,
         codec=lambda _: Codec.NONE,
         # Kafka gives a write of a transaction's state the time that offsets have.
         timeout="offsets.commit.timeout.ms",

@@ -27,7 +27,7 @@ from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.log.cold import warmed
 from strom.metadata.image import Image
-from strom.records.control import ControlType, write_marker
+from strom.records.marker import ControlType, write_marker
 from strom.records.record import Producer
 from strom.replication.partition import Partition
 from strom.transactions.machine import TransactionMachine

@@ -25,7 +25,8 @@ from strom.log.index import OFFSET_ENTRY, TIME_ENTRY
 from strom.log.snapshots import read_snapshot
 from strom.records.batch import DELETE_HORIZON_FLAG, Header, compute_crc
 from strom.records.compression import CODEC_NAMES, Codec
-from strom.records.control import ControlType, read_control, read_control_type
+from strom.records.control import read_control
+from strom.records.marker import ControlType, read_control_type
 from strom.records.record import Record, read_records
 from strom.wire.errors import KafkaError
 

@@ -29,7 +29,7 @@ from strom.records.batch import (
     Buffer,
     Header,
 )
-from strom.records.control import ControlType, read_control_type
+from strom.records.marker import ControlType, read_control_type, read_packed
 from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -329,6 +329,9 @@ def read_marker(header: Header, batch: Buffer) -> Marker | None:
     """Return the end of a transaction that a batch tells, None if it tells something else."""
     if not header.attributes & CONTROL_FLAG or header.producer_id == NO_PRODUCER_ID:
         return None
+    packed = read_packed(header, batch)
+    if packed is not None:
+        return Marker(packed[0], packed[1], header.base_timestamp)
     for record in read_records(batch):
         kind = read_control_type(record.key)
         if kind in (ControlType.COMMIT, ControlType.ABORT) and record.value is not None:

@@ -5,18 +5,19 @@
             notes in the metadata log and in its snapshots
 
 A control batch holds one kind of producer's records only: a marker stands alone in its batch,
-with the producer whose transaction it ends; the quorum's records have no producer.
+with the producer whose transaction it ends; the quorum's records have no producer. Keys and
+markers are in `marker`.
 """
 
 from __future__ import annotations
 
 import io
 import struct
-from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from strom.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
-from strom.records.record import Producer, Record, write_batch
+from strom.records.batch import CONTROL_FLAG
+from strom.records.marker import ControlType, read_control_type, write_control_key
+from strom.records.record import Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.guard import guarded_reader
 from strom.wire.lazy import lazy
@@ -44,23 +45,7 @@ else:
     snapshot_header = lazy("kio.schema.snapshot_header_record.v0.data")
     voters_record = lazy("kio.schema.voters_record.v0.data")
 
-#: The version of the key; readers must take newer ones.
-_KEY_VERSION = 0
-_KEY = struct.Struct(">hh")
 _VALUE_VERSION = struct.Struct(">h")
-
-
-class ControlType(IntEnum):
-    """What a control record says; UNKNOWN stands for types of later versions."""
-
-    UNKNOWN = -1
-    ABORT = 0
-    COMMIT = 1
-    LEADER_CHANGE = 2
-    SNAPSHOT_HEADER = 3
-    SNAPSHOT_FOOTER = 4
-    KRAFT_VERSION = 5
-    KRAFT_VOTERS = 6
 
 
 class Control(NamedTuple):
@@ -68,24 +53,6 @@ class Control(NamedTuple):
 
     type: ControlType
     message: Entity | None
-
-
-def read_control_type(key: bytes | None) -> ControlType:
-    """Return the type that a control record's key names."""
-    if key is None or len(key) < _KEY.size:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, "Invalid value size found for control record key"
-        )
-    version, number = _KEY.unpack_from(key)
-    if version < 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Invalid version found for control record: {version}. May indicate data corruption",
-        )
-    try:
-        return ControlType(number)
-    except ValueError:
-        return ControlType.UNKNOWN
 
 
 def read_control(record: Record) -> Control:
@@ -130,37 +97,11 @@ def _message_class(type_: ControlType, version: int) -> type[Entity]:
             return end_transaction.EndTxnMarker
 
 
-def write_control_key(type_: ControlType) -> bytes:
-    """Return the key of a control record of this type."""
-    return _KEY.pack(_KEY_VERSION, type_)
-
-
 def write_control(type_: ControlType, message: Entity, *, offset: int, now_ms: int) -> Record:
-    """Return the record that says the message; markers are written by `write_marker`."""
+    """Return the record that says the message; markers are written by `marker`."""
     target = io.BytesIO()
     serial.entity_writer(type(message))(target, message)
     return Record(offset, now_ms, write_control_key(type_), target.getvalue())
-
-
-def write_marker(
-    outcome: ControlType,
-    *,
-    producer: Producer,
-    coordinator_epoch: int,
-    now_ms: int,
-    offset: int = 0,
-    leader_epoch: int = -1,
-) -> bytearray:
-    """Return the batch that ends a producer's transaction: outcome is COMMIT or ABORT."""
-    value = _VALUE_VERSION.pack(0) + struct.pack(">i", coordinator_epoch)
-    record = Record(offset, now_ms, write_control_key(outcome), value)
-    # A marker has no sequence number: it is not the producer who writes it.
-    return write_batch(
-        (record,),
-        leader_epoch=leader_epoch,
-        producer=Producer(producer.id, producer.epoch),
-        flags=CONTROL_FLAG | TRANSACTIONAL_FLAG,
-    )
 
 
 def write_control_batch(

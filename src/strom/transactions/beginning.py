@@ -8,7 +8,6 @@ request was first sent, it gets the next one, and otherwise it is the one that i
 """
 
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from enum import Enum, auto
 
 from strom.transactions.records import NO_EPOCH, NO_TIME
@@ -76,8 +75,7 @@ def emptied(
     transaction: Transaction, producer: Producer, timeout_ms: int, now_ms: int
 ) -> Transaction:
     """Return the id as the producer has it that begins anew."""
-    return replace(
-        transaction,
+    return transaction._replace(
         producer=producer,
         previous_id=transaction.producer.id,
         timeout_ms=timeout_ms,
@@ -106,8 +104,7 @@ def with_partitions(
     if transaction.state is State.ONGOING and partitions <= transaction.partitions:
         return None
     is_open = transaction.state is State.ONGOING
-    return replace(
-        transaction,
+    return transaction._replace(
         state=State.ONGOING,
         partitions=transaction.partitions | partitions,
         previous_id=transaction.producer.id,

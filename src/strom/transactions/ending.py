@@ -23,7 +23,6 @@ With version 1 a request that was delayed until the next transaction is open end
 is what version 2 is for: every end raises the epoch, so it can only be meant for what it ended.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from strom.transactions.records import NO_EPOCH, NO_PRODUCER_ID
@@ -103,8 +102,7 @@ def prepared(
     if version >= RAISES_EPOCH_FROM:
         producer = Producer(producer.id, min(producer.epoch + 1, EPOCH_MAX))
     is_open = transaction.state is State.ONGOING
-    return replace(
-        transaction,
+    return transaction._replace(
         producer=producer,
         state=State.PREPARE_COMMIT if commit else State.PREPARE_ABORT,
         previous_id=producer.id,
@@ -120,7 +118,7 @@ def fenced(transaction: Transaction, *, version: int, now_ms: int) -> Transactio
     """Return the open transaction on its way to be aborted, out of its producer's reach."""
     if version < RAISES_EPOCH_FROM:
         epoch = min(transaction.producer.epoch + 1, EPOCH_MAX)
-        transaction = replace(transaction, producer=Producer(transaction.producer.id, epoch))
+        transaction = transaction._replace(producer=Producer(transaction.producer.id, epoch))
     return prepared(transaction, commit=False, version=version, next_id=None, now_ms=now_ms)
 
 
@@ -134,8 +132,7 @@ def last_epoch_after(before: Transaction, after: Transaction, known: int) -> int
 
 def completed(transaction: Transaction, now_ms: int) -> Transaction:
     """Return the prepared transaction with every marker written."""
-    return replace(
-        transaction,
+    return transaction._replace(
         producer=transaction.successor,
         previous_id=transaction.producer.id,
         next_id=NO_PRODUCER_ID,

@@ -15,7 +15,6 @@ them here: an id that expires is gone with one record, and fencing is part of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -61,6 +60,9 @@ PREPARED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 #: Nothing is open: a producer may begin, and the id may expire.
 AT_REST: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
+#: By its number: to call the class takes longer.
+STATES: Final = {int(each): each for each in State}
+
 NEXT_STATES: Final = {
     State.EMPTY: {State.EMPTY, State.ONGOING, State.PREPARE_ABORT},
     State.ONGOING: {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT},
@@ -81,15 +83,14 @@ class Producer(NamedTuple):
 NOBODY: Final = Producer(NO_PRODUCER_ID, NO_EPOCH)
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     """A transactional id's producer and its newest transaction."""
 
     transactional_id: str
     producer: Producer
     timeout_ms: int
     state: State = State.EMPTY
-    partitions: frozenset[TopicPartition] = field(default=frozenset())
+    partitions: frozenset[TopicPartition] = frozenset()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
     #: Whose id it was before: a retry of what used up its epochs comes with that one.
@@ -160,11 +161,13 @@ def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transac
         transactional_id,
         Producer(value.producer_id, value.producer_epoch),
         value.transaction_timeout_ms,
-        State(value.transaction_status),
+        STATES[value.transaction_status],
         frozenset(
-            (each.topic, index)
-            for each in value.transaction_partitions or ()
-            for index in each.partition_ids
+            [
+                (each.topic, index)
+                for each in value.transaction_partitions or ()
+                for index in each.partition_ids
+            ]
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,

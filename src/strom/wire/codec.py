@@ -14,7 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 from strom.wire import (
+    add_partitions_to_txn,
     consumer_group_heartbeat,
+    end_txn,
     fetch,
     heartbeat,
     join_group,
@@ -167,6 +169,8 @@ BY_HAND: Final[dict[str, Any]] = {
     "sync_group": sync_group,
     "heartbeat": heartbeat,
     "consumer_group_heartbeat": consumer_group_heartbeat,
+    "add_partitions_to_txn": add_partitions_to_txn,
+    "end_txn": end_txn,
 }
 
 

@@ -11,177 +11,172 @@ Versions:
   PRODUCER_FENCED. v4 and v5 come from brokers, with many, and may verify.
 """
 
-from __future__ import annotations
-
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, shard_of
-from strom.broker.turns import answer_of, pieces
+from strom.broker.turns import AT_ONCE, answer_of, pieces
 from strom.transactions.transaction import Producer, TopicPartition
+from strom.wire.add_partitions_to_txn import (
+    MANY_FROM,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    TopicAdded,
+    TransactionAdded,
+    TransactionToAdd,
+)
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
 
-if TYPE_CHECKING:
-    from kio.schema.add_partitions_to_txn.v5 import request as asked
-    from kio.schema.add_partitions_to_txn.v5 import response as answer
-else:
-    asked = lazy("kio.schema.add_partitions_to_txn.v5.request")
-    answer = lazy("kio.schema.add_partitions_to_txn.v5.response")
-
-KEY = 24
-VERSIONS = range(6)
+KEY: Final = 24
+VERSIONS: Final = range(6)
 
 #: Of partitions of which is only asked whether they exist, so many take two milliseconds.
-PLACES_AT_ONCE = 1000
+PLACES_AT_ONCE: Final = 1000
 #: What a transaction weighs beside its partitions.
-TRANSACTION_WEIGHT = 5
+TRANSACTION_WEIGHT: Final = 5
 
-MANY_FROM = 4
-KNOWS_FENCED_FROM = 2
+KNOWS_FENCED_FROM: Final = 2
 
 Codes = dict[TopicPartition, ErrorCode]
+Told = list[tuple[TransactionToAdd, Codes]]
 
 
-def upgrade(old: Any, request: asked.AddPartitionsToTxnRequest) -> asked.AddPartitionsToTxnRequest:  # noqa: ANN401
-    """Read the one transaction of the older versions."""
-    if old.__version__ >= MANY_FROM:
-        return request
-    transaction = asked.AddPartitionsToTxnTransaction(
-        transactional_id=old.v3_and_below_transactional_id,
-        producer_id=old.v3_and_below_producer_id,
-        producer_epoch=old.v3_and_below_producer_epoch,
-        topics=tuple(
-            asked.AddPartitionsToTxnTopic(name=each.name, partitions=each.partitions)
-            for each in old.v3_and_below_topics
-        ),
-    )
-    return replace(request, transactions=(transaction,))
-
-
-def downgrade(response: answer.AddPartitionsToTxnResponse, old: Any) -> Any:  # noqa: ANN401
-    """Put the one transaction's answer where the older versions have it."""
-    if old.__version__ >= MANY_FROM:
-        return old
-    (result,) = response.results_by_transaction
-    cls = type(old)
-    topic_cls, partition_cls = classes_of(cls)
-    topics = tuple(
-        topic_cls(
-            name=topic.name,
-            results_by_partition=tuple(
-                partition_cls(
-                    partition_index=each.partition_index,
-                    partition_error_code=each.partition_error_code,
-                )
-                for each in topic.results_by_partition
-            ),
-        )
-        for topic in result.topic_results
-    )
-    return replace(old, results_by_topic_v3_and_below=topics)
-
-
-def classes_of(response: Any) -> tuple[Any, Any]:  # noqa: ANN401
-    """Return the classes of topics and partitions that stand beside a version's response."""
-    module = lazy(response.__module__)
-    return module.AddPartitionsToTxnTopicResult, module.AddPartitionsToTxnPartitionResult
-
-
-async def handle(
-    request: asked.AddPartitionsToTxnRequest, context: Context
-) -> answer.AddPartitionsToTxnResponse | Large:
+def handle(
+    request: AddPartitionsToTxnRequest, context: Context
+) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse | Large]:
     """Take in, or verify, each transaction's partitions."""
-    told: list[tuple[asked.AddPartitionsToTxnTransaction, Codes]] = []
+    if len(request.transactions) != 1:
+        return answer_in_turns(request, context)
+    transaction = request.transactions[0]
+    places = places_of(transaction)
+    if TRANSACTION_WEIGHT + len(places) > AT_ONCE:
+        return answer_in_turns(request, context)
+    codes = missing(places, context)
+    found = refused(places, codes) if codes else decide(transaction, places, context)
+    if isinstance(found, dict):
+        return respond([(transaction, found)])
+    return answer_later(transaction, found)
+
+
+async def answer_later(
+    transaction: TransactionToAdd, coming: Coroutine[Any, Any, Codes]
+) -> AddPartitionsToTxnResponse:
+    """Answer for the one transaction once its partitions are in."""
+    return respond([(transaction, await coming)])
+
+
+async def answer_in_turns(
+    request: AddPartitionsToTxnRequest, context: Context
+) -> AddPartitionsToTxnResponse | Large:
+    """Serve one transaction after the other; others get their turn in between."""
+    told: Told = []
     count = 0
     for transaction in request.transactions:
         if told:
             await asyncio.sleep(0)
-        told.append((transaction, await codes_of(transaction, context)))
-        count += TRANSACTION_WEIGHT + len(told[-1][1])
+        codes = await codes_of(transaction, context)
+        told.append((transaction, codes))
+        count += TRANSACTION_WEIGHT + len(codes)
     return answer_of(count, lambda: respond(told))
 
 
-def respond(
-    told: list[tuple[asked.AddPartitionsToTxnTransaction, Codes]],
-) -> answer.AddPartitionsToTxnResponse:
-    """Answer for every transaction."""
-    return answer.AddPartitionsToTxnResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.NONE,
-        results_by_transaction=tuple(result(*each) for each in told),
-    )
-
-
-async def codes_of(transaction: asked.AddPartitionsToTxnTransaction, context: Context) -> Codes:
+async def codes_of(transaction: TransactionToAdd, context: Context) -> Codes:
     """Take in, or verify, the partitions of one transaction; a code for each."""
-    places = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    places = places_of(transaction)
     codes: Codes = {}
     for some in pieces(places, PLACES_AT_ONCE):
         codes |= missing(some, context)
         if len(some) == PLACES_AT_ONCE:
             await asyncio.sleep(0)
     if codes:
-        return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | codes
-    try:
-        return await decide(transaction, places, context)
-    except KafkaError as error:
-        return dict.fromkeys(places, known_code(error.code, context.version, KNOWS_FENCED_FROM))
+        return refused(places, codes)
+    found = decide(transaction, places, context)
+    return found if isinstance(found, dict) else await found
 
 
-def result(
-    transaction: asked.AddPartitionsToTxnTransaction, codes: Codes
-) -> answer.AddPartitionsToTxnResult:
-    """Answer for one transaction."""
-    return answer.AddPartitionsToTxnResult(
-        transactional_id=transaction.transactional_id,
-        topic_results=tuple(
-            answer.AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=tuple(
-                    answer.AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=codes[topic.name, index]
-                    )
-                    for index in topic.partitions
-                ),
-            )
-            for topic in transaction.topics
-        ),
-    )
+def places_of(transaction: TransactionToAdd) -> list[TopicPartition]:
+    """Return the partitions of the transaction, in the order of the request."""
+    return [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+
+
+def refused(places: list[TopicPartition], codes: Codes) -> Codes:
+    """Take none in, because of some."""
+    return dict.fromkeys(places, ErrorCode.OPERATION_NOT_ATTEMPTED) | codes
 
 
 def missing(places: Sequence[TopicPartition], context: Context) -> Codes:
     """Say which of them cannot be taken in."""
     codes: Codes = {}
-    for topic, index in places:
-        if context.version < MANY_FROM and topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
-            codes[topic, index] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif context.image.partition(topic, index) is None:
-            codes[topic, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    image, is_client = context.image, context.version < MANY_FROM
+    for place in places:
+        topic, index = place
+        if is_client and topic in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+            codes[place] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif image.partition(topic, index) is None:
+            codes[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return codes
 
 
-async def decide(
-    transaction: asked.AddPartitionsToTxnTransaction, places: list[TopicPartition], context: Context
+def decide(
+    transaction: TransactionToAdd, places: list[TopicPartition], context: Context
+) -> Codes | Coroutine[Any, Any, Codes]:
+    """Have the coordinator take the partitions in, or look whether they are; a code for each."""
+    try:
+        reply = ask(transaction, places, context)
+    except KafkaError as error:
+        return all_refused(places, error, context)
+    if isinstance(reply, Coroutine):
+        return decided_later(places, reply, context)
+    return dict.fromkeys(places, ErrorCode.NONE) if reply is None else reply
+
+
+async def decided_later(
+    places: list[TopicPartition], coming: Coroutine[Any, Any, Codes | None], context: Context
 ) -> Codes:
-    """Have the coordinator take the partitions in, or look whether they are."""
+    """Return the codes once the coordinator cannot take them back."""
+    try:
+        reply = await coming
+    except KafkaError as error:
+        return all_refused(places, error, context)
+    return dict.fromkeys(places, ErrorCode.NONE) if reply is None else reply
+
+
+def all_refused(places: list[TopicPartition], error: KafkaError, context: Context) -> Codes:
+    """Tell the coordinator's refusal of each."""
+    return dict.fromkeys(places, known_code(error.code, context.version, KNOWS_FENCED_FROM))
+
+
+def ask(
+    transaction: TransactionToAdd, places: list[TopicPartition], context: Context
+) -> Codes | Coroutine[Any, Any, Codes | None] | None:
+    """Ask the coordinator; None stands for all is well."""
     name = transaction.transactional_id
     producer = Producer(transaction.producer_id, transaction.producer_epoch)
     shard = shard_of(name, context)
-    machine = shard.machine
     if transaction.verify_only:
-        return await shard.execute(machine.verify_partitions, name, producer, places)
-    await shard.execute(
-        machine.add_partitions,
+        return shard.run(shard.machine.verify_partitions, name, producer, places)
+    return shard.run(
+        shard.machine.add_partitions,
         name,
         producer,
         frozenset(places),
         version=BY_LEADER if context.version >= MANY_FROM else BY_REQUEST,
         now_ms=context.now_ms,
     )
-    return dict.fromkeys(places, ErrorCode.NONE)
+
+
+def respond(told: Told) -> AddPartitionsToTxnResponse:
+    """Answer for every transaction."""
+    return AddPartitionsToTxnResponse([result(*each) for each in told])
+
+
+def result(transaction: TransactionToAdd, codes: Codes) -> TransactionAdded:
+    """Answer for one transaction."""
+    topics = [
+        TopicAdded(name, [(index, codes[name, index]) for index in partitions])
+        for name, partitions in transaction.topics
+    ]
+    return TransactionAdded(transaction.transactional_id, topics)

@@ -13,11 +13,9 @@ Versions:
   comes late cannot be told from one of the producer's next transaction, as in Kafka.
 """
 
-from __future__ import annotations
+from collections.abc import Coroutine
+from typing import Any, Final
 
-from typing import TYPE_CHECKING, Any
-
-from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.transacting import (
     BY_LEADER,
@@ -31,27 +29,19 @@ from strom.broker.transacting import (
 )
 from strom.transactions.beginning import NoProducer
 from strom.transactions.transaction import NOBODY, Producer
+from strom.wire.end_txn import EndTxnRequest, EndTxnResponse
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
 
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
+KEY: Final = 26
+VERSIONS: Final = range(6)
 
-    from kio.schema.end_txn.v5 import request as asked
-    from kio.schema.end_txn.v5 import response as answer
-else:
-    answer = lazy("kio.schema.end_txn.v5.response")
-
-KEY = 26
-VERSIONS = range(6)
-
-KNOWS_FENCED_FROM = 2
-RAISES_EPOCH_FROM = 5
+KNOWS_FENCED_FROM: Final = 2
+RAISES_EPOCH_FROM: Final = 5
 
 
 def handle(
-    request: asked.EndTxnRequest, context: Context
-) -> answer.EndTxnResponse | Coroutine[Any, Any, answer.EndTxnResponse]:
+    request: EndTxnRequest, context: Context
+) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
     """Fix the transaction's outcome."""
     name = request.transactional_id
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -81,7 +71,7 @@ def handle(
 
 async def answer_later(
     given: NoProducer | Coroutine[Any, Any, Given], decide: Decide, context: Context
-) -> answer.EndTxnResponse:
+) -> EndTxnResponse:
     """Answer once the outcome is committed, or once there is an id for the producer to go on."""
     try:
         found = await result_of(given)
@@ -93,11 +83,6 @@ async def answer_later(
     return response(found, ErrorCode.NONE)
 
 
-def response(producer: Producer, code: ErrorCode) -> answer.EndTxnResponse:
+def response(producer: Producer, code: ErrorCode) -> EndTxnResponse:
     """Tell the producer as it goes on, or why not."""
-    return answer.EndTxnResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=code,
-        producer_id=producer.id,
-        producer_epoch=producer.epoch,
-    )
+    return EndTxnResponse(code, producer.id, producer.epoch)
