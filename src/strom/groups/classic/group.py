@@ -39,8 +39,8 @@ class Protocol(NamedTuple):
 class Member:
     """One member of a classic group. A value: a change makes another one.
 
-    No dataclass: one is made of every member in every round, and a class's own `__init__` takes
-    a tenth of the time.
+    No dataclass: one is made of every member in every round, and what dataclasses make is
+    interpreted.
     """
 
     __slots__ = (
@@ -209,7 +209,7 @@ class ClassicGroup(NamedTuple):
         if member_id not in self.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    # As `_replace` does, in a fifth of its time: for every member in every round.
+    # In place of `_replace`, which is interpreted: for every member in every round.
 
     def with_joining(self, member_id: str) -> "ClassicGroup":
         """Add a member whose JoinGroup waits for the others."""

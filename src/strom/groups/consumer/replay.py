@@ -71,7 +71,7 @@ def _epoch(group: ConsumerGroup, value: object) -> ConsumerGroup | None:
     if value is None:
         return None
     assert isinstance(value, ConsumerGroupMetadataValue)
-    # As `_replace` does, in a fifth of its time: there is one for everybody who comes or goes.
+    # In place of `_replace`, which is interpreted: for everybody who comes or goes.
     head = (group.id, value.epoch, value.metadata_hash)
     return tuple.__new__(ConsumerGroup, head + group[ASSIGNMENT:])
 
@@ -201,7 +201,7 @@ def _next(
     targets: Map[str, Partitions] | None = None,
     owners: Map[UUID, Map[int, str]] | None = None,
 ) -> ConsumerGroup:
-    """Return the group with these in place of its own: as `_replace`, in a fifth of its time."""
+    """Return the group with these in place of its own: `_replace` would be interpreted."""
     changed = (
         group.members if members is None else members,
         group.instances if instances is None else instances,

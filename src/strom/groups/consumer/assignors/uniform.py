@@ -136,7 +136,7 @@ class Shares:
         for member, wish in enumerate(self._wishes):
             for place in wish:
                 readers[place].append(member)
-        # A load and a member behind it as one number: that is made and compared sooner than a pair.
+        # A load and a member behind it as one number, in place of a pair for each member.
         size = len(self._loads)
         for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
             free = sorted(self._existing[place] - self._taken[place])
