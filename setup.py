@@ -83,6 +83,8 @@ COMPILED = (
     "groups/classic/change",
     "groups/classic/group",
     "groups/classic/joining",
+    "groups/classic/leaving",
+    "groups/classic/logged",
     "groups/classic/presence",
     "groups/classic/rebalance",
     "groups/classic/replies",

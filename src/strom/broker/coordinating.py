@@ -43,7 +43,7 @@ def settle(
     if isinstance(reply, Pending):
         return Waiting(reply, told)
     # To ask the abstract class takes longer, and hardly anything is one.
-    if isinstance(reply, tuple) or not isinstance(reply, Coroutine):
+    if isinstance(reply, (tuple, int)) or not isinstance(reply, Coroutine):
         return told(reply)
     return settle_later(reply, told)
 

@@ -18,13 +18,23 @@ Offsets are read and written by hand: there is one of them for every partition o
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from sys import intern
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from strom.groups.member_records import key_writer, write_current, write_target
+from strom.groups.member_records import (
+    Write,
+    group_key_writer,
+    key_writer,
+    member_writer,
+    write_current,
+    write_epoch,
+    write_target,
+    write_target_epoch,
+    writer_by_type,
+)
 from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.primitives import (
@@ -300,51 +310,19 @@ _INT64 = struct.Struct(">q")
 
 # Writing.
 
-#: What is written by hand, by type, besides offsets.
-_OF_MEMBERS: tuple[type[Any], ...] = (
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
-_KEY_WRITERS: dict[type, Callable[[Any], bytes]] = {
-    key: key_writer(key.__api_key__) for key in _OF_MEMBERS
-}
-_VALUE_WRITERS: dict[type, Callable[[Any], bytes]] = {
-    ConsumerGroupTargetAssignmentMemberValue: write_target,
-    ConsumerGroupCurrentMemberAssignmentValue: write_current,
-}
 
-
-def write_key(key: object) -> bytes:
-    """Return the key's bytes."""
-    if type(key) is OffsetCommitKey:
-        group, topic = key.group.encode(), key.topic.encode()
-        return b"".join(
-            (
-                _OFFSET_START,
-                INT16.pack(len(group)),
-                group,
-                INT16.pack(len(topic)),
-                topic,
-                INT32.pack(key.partition),
-            )
+def _write_offset_key(key: OffsetCommitKey) -> bytes:
+    group, topic = key.group.encode(), key.topic.encode()
+    return b"".join(
+        (
+            _OFFSET_START,
+            INT16.pack(len(group)),
+            group,
+            INT16.pack(len(topic)),
+            topic,
+            INT32.pack(key.partition),
         )
-    marks: Any = type(key)
-    by_hand = _KEY_WRITERS.get(marks)
-    if by_hand is not None:
-        return by_hand(key)
-    return INT16.pack(marks.__api_key__) + write_message(key)
-
-
-def write_value(value: object) -> bytes:
-    """Return the value's bytes, in the version that Kafka writes."""
-    if type(value) is OffsetCommitValue:
-        return _write_offset(value)
-    marks: Any = type(value)
-    by_hand = _VALUE_WRITERS.get(marks)
-    if by_hand is not None:
-        return by_hand(value)
-    return INT16.pack(marks.__version__) + write_message(value)
+    )
 
 
 def _write_offset(value: OffsetCommitValue) -> bytes:
@@ -358,6 +336,46 @@ def _write_offset(value: OffsetCommitValue) -> bytes:
         return start + rest + b"\0"
     # One tagged field of sixteen bytes.
     return start + rest + bytes((1, TOPIC_ID_TAG, 16)) + topic_id.bytes
+
+
+def _write_other_key(key: object) -> bytes:
+    marks: Any = type(key)
+    return INT16.pack(marks.__api_key__) + write_message(key)
+
+
+def _write_other_value(value: object) -> bytes:
+    marks: Any = type(value)
+    return INT16.pack(marks.__version__) + write_message(value)
+
+
+_OF_GROUPS: tuple[type[Any], ...] = (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+_OF_MEMBERS: tuple[type[Any], ...] = (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+#: What is written by hand, by type.
+_KEY_WRITERS: dict[type, Write] = {
+    OffsetCommitKey: _write_offset_key,
+    **{key: group_key_writer(key.__api_key__) for key in _OF_GROUPS},
+    **{key: key_writer(key.__api_key__) for key in _OF_MEMBERS},
+}
+_VALUE_WRITERS: dict[type, Write] = {
+    OffsetCommitValue: _write_offset,
+    ConsumerGroupMetadataValue: write_epoch,
+    ConsumerGroupMemberMetadataValue: member_writer(_write_other_value),
+    ConsumerGroupTargetAssignmentMetadataValue: write_target_epoch,
+    ConsumerGroupTargetAssignmentMemberValue: write_target,
+    ConsumerGroupCurrentMemberAssignmentValue: write_current,
+}
+
+#: Returns the key's bytes.
+write_key = writer_by_type(_KEY_WRITERS, _write_other_key)
+#: Returns the value's bytes, in the version that Kafka writes.
+write_value = writer_by_type(_VALUE_WRITERS, _write_other_value)
 
 
 # Reading.

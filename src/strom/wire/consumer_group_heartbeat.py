@@ -81,7 +81,7 @@ def read_request(frame: Buffer, position: int, version: int) -> ConsumerGroupHea
     assignor, position = read_text(frame, position, True)
     owned, position = _read_owned(frame, position)
     skip_tags(frame, position)
-    return ConsumerGroupHeartbeatRequest(
+    fields = (
         group_id,
         member_id,
         member_epoch,
@@ -93,6 +93,8 @@ def read_request(frame: Buffer, position: int, version: int) -> ConsumerGroupHea
         assignor,
         owned,
     )
+    # The constructor of a named tuple is interpreted.
+    return tuple.__new__(ConsumerGroupHeartbeatRequest, fields)
 
 
 def _read_names(frame: Buffer, position: int) -> tuple[list[str] | None, int]:

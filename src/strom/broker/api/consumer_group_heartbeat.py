@@ -38,6 +38,7 @@ KEY: Final = 68
 VERSIONS: Final = range(2)
 
 OWN_ID_FROM: Final = 1
+NO_THROTTLE_MS: Final = 0
 
 
 def handle(
@@ -87,14 +88,11 @@ def respond(reply: Beat | KafkaError) -> ConsumerGroupHeartbeatResponse:
     """Tell the member where it stands, or why it does not."""
     if isinstance(reply, KafkaError):
         return ConsumerGroupHeartbeatResponse(reply.code, reply.message, None, 0, 0, None)
-    return ConsumerGroupHeartbeatResponse(
-        ErrorCode.NONE,
-        None,
-        reply.member_id,
-        reply.epoch,
-        reply.heartbeat_interval_ms,
-        None if reply.assignment is None else assigned(reply.assignment),
-    )
+    member_id, epoch, interval_ms, assignment = reply
+    places = None if assignment is None else assigned(assignment)
+    fields = (ErrorCode.NONE, None, member_id, epoch, interval_ms, places, NO_THROTTLE_MS)
+    # The constructor of a named tuple is interpreted.
+    return tuple.__new__(ConsumerGroupHeartbeatResponse, fields)
 
 
 def assigned(partitions: Partitions) -> list[Places]:

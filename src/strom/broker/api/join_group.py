@@ -64,7 +64,9 @@ def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
     """Read who wants to join what."""
     rebalance_timeout_ms = request.rebalance_timeout_ms
     client_id = context.header.client_id or ""
-    name = request.instance_id or client_id
+    new_member_id = ""
+    if not request.member_id:
+        new_member_id = f"{request.instance_id or client_id}-{context.parts.host.new_id()}"
     return JoinRequest(
         request.group_id,
         request.member_id,
@@ -75,7 +77,7 @@ def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
         request.session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
         request.protocol_type,
         tuple([Protocol(*each) for each in request.protocols]),
-        new_member_id=f"{name}-{context.parts.host.new_id()}",
+        new_member_id=new_member_id,
         must_return=context.version >= KNOWN_ID_FROM,
         can_skip=context.version >= SKIPPING_FROM,
     )

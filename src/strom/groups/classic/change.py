@@ -121,13 +121,10 @@ class Change:
             # All that there is to know of an empty group is in the log.
             nothing_soft = group.is_empty and not group.promised
             soft = ((group.id, None if nothing_soft else group),)
-        return Decision(
-            tuple(self._records),
-            reply,
-            timers=tuple(self._timers.items()),
-            soft=soft,
-            answers=self._answers(),
-        )
+        timers = tuple(self._timers.items())
+        fields = (tuple(self._records), reply, timers, soft, self._answers(), None, None)
+        # One for every join and sync: the constructor of a named tuple is interpreted.
+        return tuple.__new__(Decision, fields)
 
     def _answers(self) -> tuple[tuple[Ticket, object], ...]:
         group_id = self.group.id

@@ -6,7 +6,6 @@ group, the newcomer takes its place and its work, and the old one is fenced. A m
 comes back with nothing changed is told again what it should know.
 """
 
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from strom.groups.classic import votes
@@ -47,7 +46,7 @@ class JoinRequest(NamedTuple):
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: tuple[Protocol, ...]
-    #: The id for a newcomer.
+    #: The id for a newcomer; nothing for who has one.
     new_member_id: str
     #: Whether a newcomer must come back with the id that it is given (from version 4).
     must_return: bool = True
@@ -81,10 +80,19 @@ def _refuse(change: Change, request: JoinRequest, limits: Limits) -> Joined | No
     if not _has_room(change.group, request, limits.max_size):
         _turn_away(change, request.member_id)
         return Joined(NO_MEMBER, ErrorCode.GROUP_MAX_SIZE_REACHED)
-    names = [each.name for each in request.protocols]
-    if not votes.accepts(change.group, request.protocol_type, names):
+    if not _fits(change.group, request):
         return Joined(request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return None
+
+
+def _fits(group: ClassicGroup, request: JoinRequest) -> bool:
+    """Say whether this one can share the work with the others."""
+    member = group.members.get(request.member_id)
+    if member is not None and member.protocols == request.protocols:
+        # All who are in the group have a protocol in common; no need to ask each of them again.
+        return request.protocol_type == group.protocol_type
+    names = [each.name for each in request.protocols]
+    return votes.accepts(group, request.protocol_type, names)
 
 
 def _has_room(group: ClassicGroup, request: JoinRequest, max_size: int) -> bool:
@@ -157,14 +165,9 @@ def _join_again(change: Change, request: JoinRequest) -> JoinDecision:
     member = group.members[request.member_id]
     said = request.session_timeout_ms, request.rebalance_timeout_ms, request.protocols
     if said != (member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols):
-        member = replace(
-            member,
-            session_timeout_ms=request.session_timeout_ms,
-            rebalance_timeout_ms=request.rebalance_timeout_ms,
-            protocols=request.protocols,
-        )
+        member = member.saying(member.id, *said)
         group = group.with_member(member)
-    change.group = group._replace(joining=group.joining | {member.id})
+    change.group = group.with_joining(member.id)
     prepare_or_complete(change)
     return change.wait_to_join(member.id)
 
@@ -194,12 +197,11 @@ def _replace(change: Change, request: JoinRequest, old_id: str) -> None:
     change.dismiss(old_id, ErrorCode.FENCED_INSTANCE_ID, told_id=old_id)
     change.call_session_after(old_id, None)
     old = change.group.members[old_id]
-    member = replace(
-        old,
-        id=request.new_member_id,
-        session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        protocols=request.protocols,
+    member = old.saying(
+        request.new_member_id,
+        request.session_timeout_ms,
+        request.rebalance_timeout_ms,
+        request.protocols,
     )
     change.group = change.group.with_replaced(old_id, member)
     change.renew_session(member.id)

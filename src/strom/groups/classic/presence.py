@@ -23,11 +23,10 @@ def heartbeat(
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     _check_generation(group, member_id, instance_id, generation_id)
     called_in = group.phase is Phase.PREPARING
-    return Decision(
-        (),
-        ErrorCode.REBALANCE_IN_PROGRESS if called_in else ErrorCode.NONE,
-        timers=(session_timer(group, member_id, now_ms),),
-    )
+    code = ErrorCode.REBALANCE_IN_PROGRESS if called_in else ErrorCode.NONE
+    timers = (session_timer(group, member_id, now_ms),)
+    # The constructor of a named tuple is interpreted.
+    return tuple.__new__(Decision, ((), code, timers, (), (), None, None))
 
 
 def session_timer(group: ClassicGroup, member_id: str, now_ms: int) -> tuple[TimerKey, int]:

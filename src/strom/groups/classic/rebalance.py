@@ -8,7 +8,6 @@ one that ends the fetching of assignments, and a member that waits for nothing h
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from strom.groups.classic import votes
@@ -103,7 +102,7 @@ def complete_join(change: Change) -> None:
 def share(change: Change, assignments: Mapping[str, bytes]) -> None:
     """End the round: every member has what the leader gave it, or nothing."""
     members = {
-        key: replace(member, assignment=assignments.get(key, b""))
+        key: member.with_assignment(assignments.get(key, b""))
         for key, member in change.group.members.items()
     }
     change.group = change.group._replace(members=members)
@@ -130,7 +129,7 @@ def remove(change: Change, member_id: str, error: ErrorCode = ErrorCode.UNKNOWN_
 
 
 def _take_assignments_back(change: Change) -> None:
-    members = {key: replace(member, assignment=b"") for key, member in change.group.members.items()}
+    members = {key: member.with_assignment(b"") for key, member in change.group.members.items()}
     change.group = change.group._replace(members=members)
 
 

@@ -42,9 +42,9 @@ def sync(group: ClassicGroup | None, request: SyncRequest, *, now_ms: int) -> Sy
         change.call_sync_after(None)
     if group.phase is Phase.STABLE:
         if member_id in group.unsynced:
-            change.group = group._replace(unsynced=unsynced)
+            change.group = group.with_sync(group.syncing, unsynced)
         return change.decision(synced(group, member_id))
-    change.group = group._replace(unsynced=unsynced, syncing=group.syncing | {member_id})
+    change.group = group.with_sync(group.syncing | {member_id}, unsynced)
     if member_id == group.leader:
         share(change, request.assignments)
     return change.wait_to_sync(member_id)

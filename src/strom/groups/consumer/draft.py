@@ -107,12 +107,17 @@ class Draft:
         """Return what it has come to."""
         records = tuple(self.records)
         changed = self.watch is not self._before
-        return Decision(
+        # One of each for every heartbeat: the constructors of named tuples are interpreted.
+        became = None
+        if records:
+            became = tuple.__new__(Became, (self.group.id, self._group_before, self.group))
+        fields = (
             records,
             reply,
             tuple(self.timers.items()),
             ((self.group.id, self.watch),) if changed else (),
             tuple(self._answers),
             None,
-            Became(self.group.id, self._group_before, self.group) if records else None,
+            became,
         )
+        return tuple.__new__(Decision, fields)

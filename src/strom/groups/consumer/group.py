@@ -40,6 +40,11 @@ class Resolved(NamedTuple):
     at_ms: int = -1
 
 
+#: The place among a group's fields of what its targets were computed for, and of its members.
+ASSIGNMENT: Final = 3
+MEMBERS: Final = 5
+
+
 class ConsumerGroup(NamedTuple):
     """A consumer group at one moment."""
 
@@ -120,6 +125,8 @@ class ConsumerGroup(NamedTuple):
         Of as many votes for each, `uniform` wins, as in Kafka: it is the last by its name.
         """
         chosen = [each.assignor for each in self.members.values() if each.assignor is not None]
+        if not chosen:
+            return known[0]
         votes = Counter([each for each in chosen if each in known])
         if not votes:
             return known[0]

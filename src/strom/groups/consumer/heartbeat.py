@@ -45,14 +45,10 @@ def heartbeat(
     after = take_step(draft, member, said.owned, resubscribed=resubscribed)
     draft.renew_session(after)
     tell = said.epoch == JOINING or said.is_full or after.assigned != before.assigned
-    return draft.decision(
-        Beat(
-            after.id,
-            after.epoch,
-            moment.limits.heartbeat_interval_ms,
-            partitions_of(after.assigned) if tell else None,
-        )
-    )
+    assignment = partitions_of(after.assigned) if tell else None
+    interval_ms = moment.limits.heartbeat_interval_ms
+    # The constructor of a named tuple is interpreted.
+    return draft.decision(tuple.__new__(Beat, (after.id, after.epoch, interval_ms, assignment)))
 
 
 def _begin(found: Found, said: Heartbeat, moment: Moment, watch: object) -> Draft:

@@ -1,6 +1,7 @@
 """The next target assignment of a group: what each member shall have, and the records of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors import ASSIGNORS
@@ -12,6 +13,8 @@ from strom.groups.consumer.rows import target_epoch_row, target_row
 from strom.groups.consumer.topics import racks_of
 from strom.metadata.image import Image
 from strom.replicated.machine import KeyValue
+
+NOTHING: Final[Partitions] = {}
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
@@ -42,8 +45,9 @@ def next_target(
 def _changed(group: ConsumerGroup, assigned: Mapping[str, Partitions]) -> list[str]:
     """Return the members that shall have something else than before."""
     changed = []
+    targets = group.targets
     for member_id, gets in assigned.items():
-        had = group.targets.get(member_id)
+        had = targets.get(member_id)
         if had is not gets and had != gets:
             changed.append(member_id)
     return changed
@@ -54,12 +58,13 @@ def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], 
     # Mostly all members want the same.
     by_wish: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
     subscribers = []
+    targets = group.targets
     for member in group.members.values():
         wish = member.topic_names, member.pattern
         topics = by_wish.get(wish)
         if topics is None:
             topics = by_wish[wish] = topic_ids(group, member, image)
-        owned = target_of(group, member.id)
+        owned = targets.get(member.id, NOTHING)
         subscribers.append(Subscriber(member.id, member.instance_id, topics, owned, member.rack))
     return subscribers, {topic for topics in by_wish.values() for topic in topics}
 
@@ -80,14 +85,14 @@ def _racks(subscribers: Iterable[Subscriber], topics: Iterable[UUID], image: Ima
 def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[UUID]:
     """Return the topics that the member wants and that exist."""
     by_name = image.topics_by_name
-    found: set[UUID] = set()
+    found: list[UUID] = []
     for name in group.topics_of(member):
         topic = by_name.get(name)
         if topic is not None:
-            found.add(topic.id)
+            found.append(topic.id)
     return frozenset(found)
 
 
 def target_of(group: ConsumerGroup, member_id: str) -> Partitions:
     """Return what the member shall have."""
-    return group.targets.get(member_id, {})
+    return group.targets.get(member_id, NOTHING)

@@ -51,6 +51,7 @@ class Shares:
         self._topics = sorted(subscribed, key=lambda topic: topic.int)
         self._places = {topic: place for place, topic in enumerate(self._topics)}
         self._counts = [counts[topic] for topic in self._topics]
+        self._existing = [frozenset(range(count)) for count in self._counts]
         #: Of each member, the topics that it wants; mostly all want the same.
         self._wishes = self._wished()
         #: Of each member, by topic: what it had as it was, until something of that changes.
@@ -75,8 +76,7 @@ class Shares:
 
     def keep(self) -> None:
         """Let everybody keep what it may keep."""
-        taken = self._taken
-        existing = [frozenset(range(count)) for count in self._counts]
+        taken, existing = self._taken, self._existing
         # A topic's hash is dear, and mostly it is the same topic as the one before.
         topic_before: UUID | None = None
         place = NOWHERE
@@ -136,17 +136,19 @@ class Shares:
         for member, wish in enumerate(self._wishes):
             for place in wish:
                 readers[place].append(member)
+        # A load and a member behind it as one number, in place of a pair for each member.
+        size = len(self._loads)
         for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
-            free = sorted(set(range(self._counts[place])) - self._taken[place])
+            free = sorted(self._existing[place] - self._taken[place])
             if not free:
                 continue
-            waiting = [(self._loads[member], member) for member in readers[place]]
+            waiting = [self._loads[member] * size + member for member in readers[place]]
             heapify(waiting)
             got: dict[int, list[int]] = {}
             for partition in free:
-                load, member = waiting[0]
-                got.setdefault(member, []).append(partition)
-                heapreplace(waiting, (load + 1, member))
+                first = waiting[0]
+                got.setdefault(first % size, []).append(partition)
+                heapreplace(waiting, first + size)
             if self._racks:
                 got = nearest(got, self._subscribers, self._racks[self._topics[place]])
             for member, partitions in got.items():
