@@ -26,6 +26,8 @@ STARTUP_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 120
 #: When a record was sent stands at its beginning, in digits, which a query may make capitals of.
 STAMP_BYTES = 20
+#: How exactly a number is told: small groups change in a few milliseconds, told as seconds.
+DIGITS = 6
 #: What kcat prints of each record: enough to count them.
 EACH_RECORD = "."
 
@@ -396,7 +398,7 @@ def main():
 def tell(args):
     """Run the load that was asked for and print what it reports."""
     report = {"load": args.verb, **args.work(args)}
-    rounded = {k: round(v, 3) if isinstance(v, float) else v for k, v in report.items()}
+    rounded = {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in report.items()}
     print(json.dumps(rounded), flush=True)
 
 
