@@ -20,14 +20,13 @@ from strom.wire.primitives import (
     required,
     skip_tags,
     text,
+    write_codes,
 )
 
 FLEXIBLE_FROM: Final = 3
 MANY_FROM: Final = 4
 
 _PRODUCER: Final = struct.Struct(">qh")
-_ANSWER: Final = struct.Struct(">ih")
-_FLEXIBLE_ANSWER: Final = struct.Struct(">ihb")
 
 
 class TopicToAdd(NamedTuple):
@@ -135,9 +134,4 @@ def _write_topics(parts: list[bytes], topics: list[TopicAdded], flexible: bool) 
     parts.append(count_of(len(topics), flexible))
     for name, partitions in topics:
         parts.append(text(name, flexible))
-        parts.append(count_of(len(partitions), flexible))
-        if flexible:
-            parts += [_FLEXIBLE_ANSWER.pack(index, code, 0) for index, code in partitions]
-            parts.append(b"\0")
-        else:
-            parts += [_ANSWER.pack(index, code) for index, code in partitions]
+        write_codes(parts, partitions, flexible)

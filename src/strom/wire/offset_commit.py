@@ -22,6 +22,7 @@ from strom.wire.primitives import (
     required,
     skip_tags,
     text,
+    write_codes,
 )
 
 THROTTLE_FROM: Final = 3
@@ -36,8 +37,6 @@ NO_LEADER_EPOCH: Final = -1
 
 _OFFSET: Final = struct.Struct(">iq")
 _OFFSET_AND_EPOCH: Final = struct.Struct(">iqi")
-_ANSWER: Final = struct.Struct(">ih")
-_FLEXIBLE_ANSWER: Final = struct.Struct(">ihb")
 
 
 class PartitionOffset(NamedTuple):
@@ -144,12 +143,7 @@ def write_response(response: OffsetCommitResponse, version: int) -> bytes:
             parts.append(topic_id.bytes)
         else:
             parts.append(text(name or "", flexible))
-        parts.append(count_of(len(partitions), flexible))
-        if flexible:
-            parts += [_FLEXIBLE_ANSWER.pack(index, code, 0) for index, code in partitions]
-            parts.append(b"\0")
-        else:
-            parts += [_ANSWER.pack(index, code) for index, code in partitions]
+        write_codes(parts, partitions, flexible)
     if flexible:
         parts.append(b"\0")
     return b"".join(parts)

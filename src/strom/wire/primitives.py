@@ -7,11 +7,14 @@ A read past the frame's end is a MalformedFrame, whatever the length fields clai
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final, TypeVar
 from uuid import UUID
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
+_CODE: Final = struct.Struct(">ih")
+_FLEXIBLE_CODE: Final = struct.Struct(">ihb")
 INT64: Final = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
@@ -154,6 +157,16 @@ def bytes_of(data: bytes, flexible: bool) -> bytes:
 def count_of(number: int, flexible: bool) -> bytes:
     """Write how many elements an array has."""
     return varint(number + 1) if flexible else INT32.pack(number)
+
+
+def write_codes(parts: list[bytes], partitions: Sequence[tuple[int, int]], flexible: bool) -> None:
+    """Write what became of a topic: number and error code of each partition."""
+    parts.append(count_of(len(partitions), flexible))
+    if flexible:
+        parts += [_FLEXIBLE_CODE.pack(index, code, 0) for index, code in partitions]
+        parts.append(b"\0")
+    else:
+        parts += [_CODE.pack(index, code) for index, code in partitions]
 
 
 def nullable_text(value: str | None, flexible: bool) -> bytes:

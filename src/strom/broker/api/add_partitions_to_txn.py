@@ -130,7 +130,7 @@ def decide(
         return all_refused(places, error, context)
     if isinstance(reply, Coroutine):
         return decided_later(places, reply, context)
-    return dict.fromkeys(places, ErrorCode.NONE) if reply is None else reply
+    return told_codes(places, reply)
 
 
 async def decided_later(
@@ -141,6 +141,11 @@ async def decided_later(
         reply = await coming
     except KafkaError as error:
         return all_refused(places, error, context)
+    return told_codes(places, reply)
+
+
+def told_codes(places: list[TopicPartition], reply: Codes | None) -> Codes:
+    """Return the coordinator's codes; None stands for all is well."""
     return dict.fromkeys(places, ErrorCode.NONE) if reply is None else reply
 
 

@@ -124,12 +124,10 @@ class ConsumerGroup(NamedTuple):
 
         Of as many votes for each, `uniform` wins, as in Kafka: it is the last by its name.
         """
-        chosen = [each.assignor for each in self.members.values() if each.assignor is not None]
+        chosen = [each.assignor for each in self.members.values() if each.assignor in known]
         if not chosen:
             return known[0]
-        votes = Counter([each for each in chosen if each in known])
-        if not votes:
-            return known[0]
+        votes = Counter(chosen)
         most = max(votes.values())
         return max(name for name, count in votes.items() if count == most)
 

@@ -14,7 +14,7 @@ from strom.groups.consumer.topics import racks_of
 from strom.metadata.image import Image
 from strom.replicated.machine import KeyValue
 
-NOTHING: Final[Partitions] = {}
+NO_TARGET: Final[Partitions] = {}
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
@@ -58,13 +58,12 @@ def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], 
     # Mostly all members want the same.
     by_wish: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
     subscribers = []
-    targets = group.targets
     for member in group.members.values():
         wish = member.topic_names, member.pattern
         topics = by_wish.get(wish)
         if topics is None:
             topics = by_wish[wish] = topic_ids(group, member, image)
-        owned = targets.get(member.id, NOTHING)
+        owned = target_of(group, member.id)
         subscribers.append(Subscriber(member.id, member.instance_id, topics, owned, member.rack))
     return subscribers, {topic for topics in by_wish.values() for topic in topics}
 
@@ -95,4 +94,4 @@ def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[U
 
 def target_of(group: ConsumerGroup, member_id: str) -> Partitions:
     """Return what the member shall have."""
-    return group.targets.get(member_id, NOTHING)
+    return group.targets.get(member_id, NO_TARGET)
