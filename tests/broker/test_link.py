@@ -13,7 +13,6 @@ import pytest
 from strom.broker import link as linking
 from strom.broker.host import Host
 from strom.broker.link import Link
-from strom.broker.network import Room
 from strom.broker.page_cache import read_through
 from strom.log import disk as disks
 from strom.log.disk import RealDisk, RealFile
@@ -47,13 +46,13 @@ class Owner:
 
 
 @contextlib.asynccontextmanager
-async def linked(*, zero_copy=True, **own):
+async def linked(*, zero_copy=True):
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.setblocking(False)
     owner = Owner()
     async with asyncio.TaskGroup() as tasks:
-        link = Link(ours, owner, Host(), tasks.create_task, **own)
+        link = Link(ours, owner, Host(), tasks.create_task)
         link.zero_copy = zero_copy
         link.resume_reading()
         yield link, owner, theirs
@@ -100,35 +99,6 @@ async def exchange(file, **options):
 def test_parts_arrive_in_order_though_the_reader_is_slow(file, zero_copy):
     """BRK-13: by sendfile; and by the path of systems that have none."""
     asyncio.run(exchange(file, zero_copy=zero_copy))
-
-
-def held_bytes(link, option):
-    """What the system holds for the link's socket, in one direction."""
-    return link._socket.getsockopt(socket.SOL_SOCKET, option)
-
-
-async def widen(file, answer_bytes, request_bytes, room):
-    """How much more the system holds after a request and an answer of such sizes: in, and out."""
-    async with linked(room=room) as (link, _, theirs):
-        before = [held_bytes(link, each) for each in (socket.SO_RCVBUF, socket.SO_SNDBUF)]
-        link.expect(request_bytes)
-        link.send([Slice(file, 0, answer_bytes)])
-        await read_all(theirs, answer_bytes)
-        after = [held_bytes(link, each) for each in (socket.SO_RCVBUF, socket.SO_SNDBUF)]
-        return [after > before for before, after in zip(before, after, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("answer_bytes", "request_bytes", "room", "wider"),
-    [
-        (2 * MEBIBYTE, 2 * MEBIBYTE, Room(MEBIBYTE, MEBIBYTE), [True, True]),
-        (1000, 1000, Room(MEBIBYTE, MEBIBYTE), [False, False]),
-        (2 * MEBIBYTE, 2 * MEBIBYTE, Room(), [False, False]),
-    ],
-    ids=["large", "small", "large but it was said how much"],
-)
-def test_what_is_large_gets_room_in_the_system(file, answer_bytes, request_bytes, room, wider):
-    assert asyncio.run(widen(file, answer_bytes, request_bytes, room)) == wider
 
 
 def test_a_slice_that_is_not_in_memory_is_read_by_a_thread_first(file, monkeypatch):

@@ -14,8 +14,8 @@ from strom.broker.admission import address_limits
 from strom.broker.dispatch import Api
 from strom.broker.host import Host
 from strom.broker.metrics import Metrics
-from strom.broker.network import Address, RealNetwork, Room
-from strom.broker.server import ROOM_BYTES, Server, bind, room
+from strom.broker.network import Address, RealNetwork
+from strom.broker.server import Server, bind
 from strom.metadata.settings.values import BrokerSettings
 from strom.testing.network import FIRST_NUMBER, FakeNetwork
 from strom.wire.primitives import INT16, INT32
@@ -413,16 +413,3 @@ def test_an_idle_time_below_0_closes_nobody():
         return place.inside
 
     assert at(scenario, connections_max_idle_ms="-1") == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ({}, Room(ROOM_BYTES, ROOM_BYTES)),
-        ({"socket.receive.buffer.bytes": "65536"}, Room(0, ROOM_BYTES)),
-        ({"socket.send.buffer.bytes": "-1"}, Room(ROOM_BYTES, 0)),
-    ],
-    ids=["neither", "incoming", "outgoing"],
-)
-def test_sockets_grow_unless_their_size_is_given(given, wanted):
-    assert room(BrokerSettings(given)) == wanted

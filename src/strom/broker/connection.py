@@ -383,8 +383,6 @@ class Connection:
         if not self._server.reserve(size, self):
             return False
         self._reserved = size
-        if self.link is not None:
-            self.link.expect(size)
         try:
             self._use(mmap(-1, size))
         except OSError as error:

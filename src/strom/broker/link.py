@@ -10,13 +10,8 @@ with what goes around it: one call costs less than the three that spare the copy
 
 A slice whose pages are not in memory is first read by a thread, so that the disk never stops
 the loop. Nothing is sent after `close`.
-
-A socket begins with small buffers, for there may be many. Through those a request or an answer of
-a megabyte goes in ten pieces, and to wait for each costs more than to copy it; so a link that has
-something large under way asks the system for larger ones, once for each direction.
 """
 
-import contextlib
 import errno
 import os
 import socket
@@ -25,7 +20,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, Protocol, cast
 
 from strom.broker.host import Host
-from strom.broker.network import Room, Socket
+from strom.broker.network import Socket
 from strom.broker.page_cache import is_resident, read_through
 from strom.log.cold import ColdError
 from strom.wire.fetch import Part, Slice
@@ -39,10 +34,7 @@ PARTS_JOINED_MAX: Final = 8
 COPY_BYTES_MAX: Final = 1 << 18
 #: How many parts are sent before others get their turn on the loop.
 PARTS_AT_ONCE: Final = 256
-#: What is large for a socket as it begins.
-LARGE_BYTES_MIN: Final = 1 << 17
 MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
-NO_MORE_ROOM: Final = Room()
 
 
 class SlicedFile(Protocol):
@@ -86,7 +78,6 @@ class Link:
         "_queue",
         "_reading",
         "_resident_bytes",
-        "_room",
         "_socket",
         "_start_task",
         "_warming",
@@ -101,11 +92,8 @@ class Link:
         owner: Owner,
         host: Host,
         start_task: Callable[[Coroutine[None, None, None]], object],
-        room: Room = NO_MORE_ROOM,
     ) -> None:
         self._socket = connected
-        #: What the system has not been asked for yet.
-        self._room = room
         self._fd = connected.fileno()
         self._owner = owner
         self._host = host
@@ -122,12 +110,6 @@ class Link:
         if not self._reading and not self._closed:
             self._reading = True
             self._host.network.when_readable(self._socket, self._on_readable)
-
-    def expect(self, size: int) -> None:
-        """Let a request of this size come without a pause after each part."""
-        if self._room.incoming and size > LARGE_BYTES_MIN:
-            self._widen(socket.SO_RCVBUF, self._room.incoming)
-            self._room = self._room._replace(incoming=0)
 
     def pause_reading(self) -> None:
         """Take no bytes from the peer: the system's buffers fill and the peer must wait."""
@@ -304,15 +286,7 @@ class Link:
             self._resident_bytes = size
             self._on_writable()
 
-    def _widen(self, option: int, size: int) -> None:
-        # Without it all goes on as it was, only slower.
-        with contextlib.suppress(OSError):
-            self._socket.setsockopt(socket.SOL_SOCKET, option, size)
-
     def _start_writing(self) -> None:
-        if self._room.outgoing and self.unsent_bytes > LARGE_BYTES_MIN:
-            self._widen(socket.SO_SNDBUF, self._room.outgoing)
-            self._room = self._room._replace(outgoing=0)
         if not self._writing and not self._closed:
             self._writing = True
             self._host.network.when_writable(self._socket, self._on_writable)

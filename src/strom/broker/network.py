@@ -21,6 +21,12 @@ from strom.metadata.settings.values import BrokerSettings
 EVERY_ADDRESS = ("", "::")
 #: How an IPv4 address looks on a socket that takes both families.
 IPV4_MAPPED = "::ffff:"
+#: What the system holds for each connection. Set where nobody asked for it, the window that the
+#: peer is told of could not grow any more: requests of 100 KB would come in pieces.
+BUFFERS = (
+    (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
+    (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
+)
 #: The control of congestion that does not pace, and that any process may choose.
 NOT_PACED = b"reno"
 
@@ -57,16 +63,6 @@ class Socket(Pollable, Protocol):
 
     def shutdown(self, how: int, /) -> None:
         """Say that nothing more is sent."""
-
-    def setsockopt(self, level: int, option: int, value: int, /) -> None:
-        """Have something of the connection be otherwise."""
-
-
-class Room(NamedTuple):
-    """How much the system may hold of a large request or answer; 0 leaves it at what it holds."""
-
-    incoming: int = 0
-    outgoing: int = 0
 
 
 class Newcomer(NamedTuple):
@@ -177,12 +173,8 @@ class RealNetwork:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if dual else 1)
-            # Set here, so that accepted sockets have them from their first packet on.
-            for option, name in (
-                (socket.SO_RCVBUF, "socket.receive.buffer.bytes"),
-                (socket.SO_SNDBUF, "socket.send.buffer.bytes"),
-            ):
-                if settings.number(name) > 0:
+            for option, name in BUFFERS:
+                if settings.is_given(name) and settings.number(name) > 0:
                     listening.setsockopt(socket.SOL_SOCKET, option, settings.number(name))
             listening.setblocking(False)
             listening.bind((host, port))

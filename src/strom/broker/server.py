@@ -26,7 +26,7 @@ from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Conne
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
-from strom.broker.network import EVERY_ADDRESS, Address, Listening, Network, Newcomer, Room
+from strom.broker.network import EVERY_ADDRESS, Address, Listening, Network, Newcomer
 from strom.broker.outbox import Outbox
 from strom.metadata.settings.values import BrokerSettings
 
@@ -38,8 +38,6 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_MS = 100
 #: How long a stop waits for clients to read their answers and to close.
 HANG_UP_SECONDS_MAX = 0.5
-#: What the system is asked to hold of a large request or answer, where nobody said how much.
-ROOM_BYTES = 1 << 20
 #: How often a free port is picked that is not free at another address of the same name.
 PORT_ATTEMPTS_MAX = 20
 #: What a name has that only others can listen at: another machine's address, or no IPv6 here.
@@ -113,7 +111,6 @@ class Server:
         self.release = memory.release
         #: How large a receive buffer may be that nothing is in.
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
-        self._room = room(parts.settings)
         self.connections: set[Connection] = set()
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
@@ -241,9 +238,7 @@ class Server:
             newcomer.socket.close()
             return
         connection = Connection(self, listener, (host, newcomer.port), newcomer.came_to)
-        connection.link = Link(
-            newcomer.socket, connection, self._parts.host, self.start_task, self._room
-        )
+        connection.link = Link(newcomer.socket, connection, self._parts.host, self.start_task)
         self.connections.add(connection)
         self._by_address[host] += 1
         self._by_listener[listener] += 1
@@ -253,16 +248,6 @@ class Server:
     def _per_address_max(self, host: str) -> int:
         parts = self._parts
         return parts.address_limits.get(host, parts.settings.number("max.connections.per.ip"))
-
-
-def room(settings: BrokerSettings) -> Room:
-    """Return what connections may ask for; nothing where the settings say how much they have."""
-    return Room(
-        *(
-            0 if settings.is_given(name) else ROOM_BYTES
-            for name in ("socket.receive.buffer.bytes", "socket.send.buffer.bytes")
-        )
-    )
 
 
 def bind(

@@ -127,9 +127,6 @@ class FakeSocket(Watched):
         peer.expect(bytes(data[:taken]))
         return taken
 
-    def setsockopt(self, _level: int, _option: int, _value: int, /) -> None:
-        """Stay as it is."""
-
     def shutdown(self, _how: int, /) -> None:
         """Say that nothing more is sent."""
         self._check()

@@ -94,12 +94,12 @@ SETTINGS: Final = (
         "socket.connection.setup.timeout.max.ms", LONG, 30_000, None, MEDIUM, READ_ONLY, PEERS
     ).says("The longest that this wait grows to when connections keep failing."),
     Setting("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, USED).says(
-        "The send buffer of each socket; -1 leaves the operating system's. Where it is not given, "
-        "a socket that sends large answers gets up to 1 MB."
+        "The send buffer of each socket; -1 leaves the operating system's, which grows with what "
+        "is sent. So it is, too, where this is not given."
     ),
     Setting("socket.receive.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY, USED).says(
-        "The receive buffer of each socket; -1 leaves the operating system's. Where it is not "
-        "given, a socket that receives large requests gets up to 1 MB."
+        "The receive buffer of each socket; -1 leaves the operating system's, which grows with "
+        "what comes. So it is, too, where this is not given."
     ),
     Setting("socket.request.max.bytes", INT, 104_857_600, AT_LEAST_1, HIGH, READ_ONLY, USED).says(
         "The largest request that is read; a longer one closes the connection."
