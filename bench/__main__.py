@@ -25,6 +25,7 @@ from bench.sides import BUILD, Strom, versions
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
     seconds=1,
+    java_mb=50,
     latency_seconds=2,
     warm_seconds=1,
     partitions_many=1000,

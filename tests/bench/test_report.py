@@ -1,6 +1,7 @@
 """What the benchmark's page makes of measured numbers."""
 
 from bench.case import Bar, Case, Measure
+from bench.cases import rate_when_warm, report_of
 from bench.contests import BROKERS, CONNECTORS, contest_of
 from bench.report import Row
 from bench.results import Results
@@ -72,3 +73,21 @@ def test_what_was_measured_elsewhere_or_before_says_so(tmp_path):
 def test_memory_is_compared_by_thirds():
     assert thirds([1, 2, 3, 50, 60, 70, 7, 8, 9]) == (2, 8)
     assert thirds([5]) == (5, 5)
+
+
+READ = """\
+time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec
+2026-11-17 13:27:17:500, 0, 0.0010, 0.0003, 1, 0.2711
+2026-11-17 13:27:18:000, 0, 80.9574, 161.9129, 600, 169778.0000
+2026-11-17 13:27:18:100, 0, 257.8297, 351.6347, 800, 368715.7058
+2026-11-17 13:27:18:250, 0, 503.9234, 487.3144, 1400, 510986.1386
+"""
+
+
+def test_a_rate_is_of_what_was_read_when_the_reader_was_warm():
+    heads, *lines = READ.splitlines()
+    told = report_of(heads, lines)
+    assert rate_when_warm(told, 600) == (1400 - 600) / 0.25
+    assert rate_when_warm(told, 700) == (1400 - 800) / 0.15
+    # Faster than it reports: then of all.
+    assert rate_when_warm(told, 1000) == (1400 - 1) / 0.75
