@@ -66,7 +66,7 @@ class Effort:
     """How long a load goes on; `--quick` makes it short to try the bench itself."""
 
     seconds: float = 2
-    java_mb: int = 800
+    java_mb: int = 500
     latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000
