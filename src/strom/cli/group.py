@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 app = noun("List, describe, reset and delete consumer groups.")
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
-WATCH_SECONDS_MIN = 0.2
+#: Not without a pause, and no longer than one looks at it.
+WATCH_SECONDS_MIN, WATCH_SECONDS_MAX = 0.2, 86_400.0
 
 
 class View(StrEnum):
@@ -107,7 +108,11 @@ class DescribeOptions(ReportOptions):
     watch: Annotated[
         float | None,
         typer.Option(
-            "--watch", min=WATCH_SECONDS_MIN, metavar="SECONDS", help="Again and again, until ^C."
+            "--watch",
+            min=WATCH_SECONDS_MIN,
+            max=WATCH_SECONDS_MAX,
+            metavar="SECONDS",
+            help="Again and again, until ^C.",
         ),
     ] = None
 
