@@ -508,6 +508,16 @@ def test_what_a_member_still_reads_is_given_to_nobody_when_the_group_changes_bac
     assert plain(table.group.members["a"].assigned) == a.holds
 
 
+def test_what_a_member_is_told_to_give_up_is_still_its_own_when_the_group_becomes_classic(table):
+    whole = write_assignment({topic_id("t"): range(4)}, 1, table.image)
+    (a,) = classic_group(table, "a", assignments={"a": whole})
+    c = table.client("c", "t")
+    a.join()
+    assert plain(table.group.members["a"].revoking) == {"t": [2, 3]}, "and it has not yet"
+    c.leave()
+    assert told(table.group.members["a"].assignment) == a.holds
+
+
 @pytest.mark.parametrize("way", ["session", "leave group"])
 def test_a_consumer_group_becomes_classic_however_its_last_such_member_goes(table, way):
     table.client("c", "t")

@@ -216,6 +216,29 @@ def test_one_that_missed_its_new_id_gets_it_again(table):
     assert table.init(expected=last) == given
 
 
+def test_one_that_had_the_id_before_does_not_pass_for_its_successor(table):
+    """The successor's epochs begin at 0, as its own did."""
+    last = table.put(State.EMPTY, epoch=EPOCH_MAX - 1)
+    assert table.init() == Producer(100, 0)
+    for epoch in (0, 1):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.init(expected=Producer(last.id, epoch))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_was_answered_before_a_time_out_is_not_answered_again(version):
+    table = Table(version)
+    first = table.init()
+    second = table.init(expected=first)
+    table.add(second, A)
+    table.now_ms += TIMEOUT_MS + 1
+    table.do(table.machine.on_timer(TIME_OUT, table.now_ms))
+    table.complete()
+    for known in (first, second):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.init(expected=known)
+
+
 def test_fencing_works_with_the_last_epoch_too(table):
     table.put(State.ONGOING, epoch=EPOCH_MAX - 1)
     assert table.init() is NoProducer.ABORTING
@@ -444,6 +467,15 @@ def test_txn_12_what_takes_too_long_is_aborted_and_its_producer_fenced(table):
         table.add(producer, A)
     with refused(ErrorCode.INVALID_TXN_STATE):
         table.end(producer)
+
+
+def test_txn_12_a_transaction_that_grows_has_no_more_time_than_it_had(table):
+    producer = table.init()
+    table.add(producer, A)
+    table.now_ms += TIMEOUT_MS
+    table.add(producer, B)
+    table.now_ms += 1
+    assert table.machine.on_timer(TIME_OUT, table.now_ms).reply == ("t",)
 
 
 def test_a_producer_that_was_too_slow_may_abort_and_go_on(table):
