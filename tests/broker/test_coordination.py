@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strom.broker.coordination import java_hash
@@ -181,6 +181,9 @@ def test_a_log_that_begins_late_and_has_gaps_is_read():
     ),
     buffer_size=st.sampled_from([1, 300, 5_000_000]),
 )
+# What a transaction commits replaces what was there before, and is replaced by what comes later.
+@example(steps=[("set", 0), ("pending", 0), ("set", 1), ("end", 0)], buffer_size=5_000_000)
+@example(steps=[("set", 1), ("pending", 0), ("set", 0), ("end", 0)], buffer_size=5_000_000)
 @settings(deadline=None, max_examples=examples(60))
 def test_what_is_loaded_is_what_was_written_though_older_values_are_passed_over(steps, buffer_size):
     """OFS-01: values, deletions and transactions in any order."""
