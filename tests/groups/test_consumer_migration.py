@@ -250,6 +250,17 @@ def test_what_two_members_say_to_hold_stays_with_one(table):
     assert (held["a"], held["b"]) == ({"t": [0, 1]}, {"t": [2, 3]})
 
 
+def test_what_two_members_say_to_hold_stays_with_one_also_where_nothing_is_noted(table):
+    a, b = halves(table)
+    table.classic_join("a", wants("t", "u", owned=a.holds))
+    b.join()
+    table.classic_join("a", wants("t", owned={"t": [0, 1, 2]}))
+    assert {each.assignment for each in table.group.members.values()} == {b""}
+    table.client("c", "t")
+    held = {name: plain(each.assigned) for name, each in table.group.members.items()}
+    assert (held["a"], held["b"]) == ({"t": [0, 1, 2]}, {"t": [3]})
+
+
 def test_a_group_in_its_first_round_becomes_a_consumer_group(table):
     assert isinstance(
         table.classic_join("", wants("t"), must_return=False, new_member_id="a"), Wait

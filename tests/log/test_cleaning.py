@@ -300,6 +300,19 @@ def test_cmp_04_what_is_older_than_the_greatest_lag_is_due_however_little_it_is(
     assert find_cleanable(log, log.end_offset, NOW + 1391).is_due(0.5)
 
 
+def test_cmp_04_what_is_too_old_and_cannot_be_cleaned_yet_is_not_due():
+    """A cleaning that gets nowhere would have the log taken for one that cannot be cleaned."""
+    _, log = filled([], replace(COMPACT, compaction_lag_max_ms=1000))
+    put_transactional(log, Producer(1, 0, 0), (b"k", b"v"))
+    log.roll(NOW)
+    found = find_cleanable(log, log.end_offset, NOW + 2000)
+    assert (found.is_overdue, found.dirty_bytes) == (True, 0)
+    assert not found.is_due(0.5)
+    end_transaction(log, Producer(1, 0, 0), ControlType.COMMIT)
+    log.roll(NOW)
+    assert find_cleanable(log, log.end_offset, NOW + 2000).is_due(0.99)
+
+
 def test_cmp_07_the_greatest_lag_rolls_the_segment_at_the_next_write():
     config = replace(COMPACT, compaction_lag_max_ms=1000)
     log = open_log(new_disk(), config)
