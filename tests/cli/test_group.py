@@ -260,5 +260,28 @@ def test_a_group_that_is_missing_does_not_hide_the_others(on_cluster, group, mor
     assert told.stderr == "strom: Consumer group 'nobody's' does not exist.\n"
 
 
+@pytest.mark.parametrize("more", [(), ("--json",), ("--show", "state")])
+def test_a_group_that_nobody_can_describe_does_not_hide_the_others(
+    on_cluster, bootstrap, group, more
+):
+    """GRP-09: workers of Kafka Connect share something else than partitions."""
+    with Raw(bootstrap) as raw:
+        other = share_something_else(raw, f"workers-{uuid.uuid4()}")
+        told = on_cluster("group", "describe", other, group, *more, code=1)
+    assert group in told.stdout
+    assert told.stderr.startswith(f"strom: group '{other}': ")
+    assert "is not a consumer group (connect)" in told.stderr
+
+
+def share_something_else(raw, name):
+    """Make a group of one member that is no consumer; its name."""
+    asked = {"group_id": name, "session_timeout": 60_000, "rebalance_timeout": 60_000}
+    asked |= {"protocol_type": "connect", "protocols": [{"name": "p", "metadata": b"work"}]}
+    # Before version 4 nobody is sent back for an id.
+    joined = raw.ask("join_group", 3, asked)
+    assert joined["error_code"] == "none", joined
+    return name
+
+
 def test_an_unknown_state_is_answered_with_those_there_are(on_cluster):
     assert "preparingrebalance" in on_cluster("group", "list", "--state", "odd", code=2).stderr

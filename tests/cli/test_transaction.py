@@ -1,6 +1,7 @@
 """`strom transaction` on a broker with real transactions, and with one that hangs."""
 
 import json
+import time
 import uuid
 
 import pytest
@@ -10,7 +11,7 @@ from strom.cli import transaction as cli_transaction
 from strom.testing.broker import LocalBroker
 from tests.conformance.batches import TRANSACTIONAL, batch
 from tests.conformance.batches import Producer as Writer
-from tests.conformance.raw import Raw
+from tests.conformance.raw import PATIENCE_SECONDS, Raw
 
 
 @pytest.fixture
@@ -51,6 +52,27 @@ def test_a_transaction_is_listed_and_described_while_it_goes_on(on_cluster, prod
     assert [each["transactional_id"] for each in by_producer] == [name]
     assert name in on_cluster("transaction", "list").stdout
     assert "Ongoing" in on_cluster("transaction", "describe", name).stdout
+
+
+def test_an_id_that_has_begun_nothing_is_described(on_cluster, bootstrap):
+    """Of such an id a coordinator tells -1 for the time when its transaction began."""
+    with Raw(bootstrap) as raw:
+        producer = begin_nothing(raw, name := f"tx-{uuid.uuid4()}")
+    found = told(on_cluster, "describe", name)
+    assert (found["state"], found["started"], found["partitions"]) == ("Empty", None, [])
+    assert (found["producer_id"], found["producer_epoch"]) == producer
+    assert "Empty" in on_cluster("transaction", "describe", name).stdout
+
+
+def begin_nothing(raw, name):
+    """Become the producer of a transactional id: its id and epoch."""
+    asked = {"transactional_id": name, "transaction_timeout": 60_000}
+    # Whoever asks first has the coordinators' topic made.
+    raw.ask("find_coordinator", 4, {"key_type": 1, "coordinator_keys": [name]})
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (told := raw.ask("init_producer_id", 4, asked))["error_code"] != "none":
+        assert time.monotonic() < deadline, told
+    return told["producer_id"], told["producer_epoch"]
 
 
 def test_what_its_coordinator_knows_does_not_hang(on_cluster, producer, topic):
@@ -98,22 +120,53 @@ def test_a_state_is_named_in_any_case_and_an_unknown_one_is_used_wrongly(
     assert "prepareabort" in refused
 
 
+def write_past_the_coordinator(raw, producer_id, **odd):
+    """Write to t-0 as producers older than the verification could."""
+    data = batch([b"v"], producer=Writer(producer_id, 0, 0), attributes=TRANSACTIONAL, **odd)
+    topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
+    asked = {"transactional_id": "t", "acks": -1, "timeout": 10000, "topic_data": topics}
+    answer = raw.ask("produce", 11, asked)["responses"][0]["partition_responses"][0]
+    assert answer["error_code"] == "none", answer
+
+
 def test_a_transaction_that_hangs_is_found_and_aborted(strom, monkeypatch):
-    """Written past the coordinator, as producers older than the verification could."""
     with LocalBroker({"transaction.partition.verification.enable": "false"}) as broker:
         monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
         assert strom("topic", "create", "t", "-n", "1").exit_code == 0
         with Raw(broker.bootstrap) as raw:
-            data = batch([b"v"], producer=Writer(4711, 0, 0), attributes=TRANSACTIONAL)
-            topics = [{"name": "t", "partition_data": [{"index": 0, "records": data}]}]
-            asked = {"transactional_id": "t", "acks": -1, "timeout": 10000, "topic_data": topics}
-            answer = raw.ask("produce", 11, asked)["responses"][0]["partition_responses"][0]
-            assert answer["error_code"] == "none"
+            write_past_the_coordinator(raw, 4711)
         (found,) = json.loads(strom("transaction", "find-hanging", "--json").stdout)
         assert (found["producer_id"], found["start_offset"]) == (4711, 0)
         aborted = strom("transaction", "abort", "t", "0", "--start-offset", "0")
         assert "Aborted the transaction of producer 4711 in t-0" in aborted.stdout
         assert strom("transaction", "find-hanging").stdout == "No transaction hangs.\n"
+
+
+def test_what_hangs_is_found_though_its_id_has_a_coordinator(strom, monkeypatch):
+    """Whoever took the transactional id over has begun nothing yet."""
+    with LocalBroker({"transaction.partition.verification.enable": "false"}) as broker:
+        monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
+        assert strom("topic", "create", "t", "-n", "1").exit_code == 0
+        with Raw(broker.bootstrap) as raw:
+            producer_id, _ = begin_nothing(raw, "t")
+            write_past_the_coordinator(raw, producer_id)
+        result = strom("transaction", "find-hanging", "--json")
+        assert result.exit_code == 0, result.stderr
+        assert [each["producer_id"] for each in json.loads(result.stdout)] == [producer_id]
+
+
+def test_a_time_that_no_calendar_has_stops_nobody(strom, monkeypatch):
+    """As producers write it that take microseconds for milliseconds."""
+    time_ms = 1_700_000_000_000_000
+    with LocalBroker({"transaction.partition.verification.enable": "false"}) as broker:
+        monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
+        late = f"message.timestamp.after.max.ms={2**63 - 1}"
+        assert strom("topic", "create", "t", "-n", "1", "--config", late).exit_code == 0
+        with Raw(broker.bootstrap) as raw:
+            write_past_the_coordinator(raw, 4711, time_ms=time_ms)
+        aborted = strom("transaction", "abort", "t", "0", "--start-offset", "0", "--json")
+        assert aborted.exit_code == 0, aborted.exception
+        assert json.loads(aborted.stdout)["aborted"]["last_written"] == f"@{time_ms}"
 
 
 def test_offsets_of_a_transaction_that_hangs_are_let_go(strom, monkeypatch):

@@ -141,6 +141,21 @@ def test_a_round_with_nobody_but_static_members_who_are_away_waits_for_them():
     assert again.reply.generation_id == 2
 
 
+def test_a_static_member_that_comes_back_waits_for_others_who_are_away_no_longer_than_a_round():
+    table, (leader, away) = founded()
+    gone = table.join(instance="c")
+    for member_id, instance in ((leader, "a"), (away, "b")):
+        table.join(member_id, instance=instance, session_ms=LONG_MS)
+    assert gone.reply.generation_id == 2
+    table.leave(Leaver("", "c"))
+    table.advance(REBALANCE_MS)
+    again = table.join(leader, instance="a", session_ms=LONG_MS)
+    assert again.waits, "the other one may come back as well"
+    table.advance(REBALANCE_MS)
+    assert again.reply.generation_id == 3
+    assert [each.member_id for each in again.reply.members] == [leader, away]
+
+
 def test_static_members_who_are_away_and_gave_themselves_no_time_are_asked_for_now_and_then():
     table, _ = founded()
     calls = [table.join(instance=name, session_ms=LONG_MS, rebalance_ms=0) for name in "ab"]

@@ -77,6 +77,8 @@ def test_transactions_hear_of_generations(group):
 
 def test_old_clients_do_not_say_who_they_are_in_a_transaction(group):
     assert check_commit(group, "", None, -1, version=2, transactional=True) is None
+    refused = code(check_commit, group, "z", None, -1, version=5, transactional=True)
+    assert refused is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_members_of_the_classic_protocol_hear_of_generations(group):
@@ -95,3 +97,6 @@ def test_offsets_are_told_to_members_of_the_epoch_and_to_who_is_none(group):
     check_fetch(group, "a", 2)
     assert code(check_fetch, group, "a", 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert code(check_fetch, group, "z", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    # Who names a member is taken at its word, whatever the epoch.
+    assert code(check_fetch, group, "a", -1) is ErrorCode.STALE_MEMBER_EPOCH
+    assert code(check_fetch, group, "z", -1) is ErrorCode.UNKNOWN_MEMBER_ID

@@ -13,9 +13,9 @@ from strom.groups.consumer.embedded import read_subscription, write_assignment
 from strom.replicated.machine import Wait
 from strom.wire.errors import ErrorCode
 from tests.effort import examples
+from tests.groups.classic_consumer import told, wants
 from tests.groups.consumer_table import INTERVAL_MS, topic_id
 from tests.groups.test_consumer_history import TOPICS
-from tests.groups.test_consumer_migration import told, wants
 from tests.groups.test_consumer_mixed import OUT, SILENCE_MS, ClassicConsumer, MixedGroup
 
 

@@ -13,9 +13,9 @@ from strom.groups.classic.leaving import Leaver
 from strom.groups.consumer.group import Phase
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples
+from tests.groups.classic_consumer import told, wants
 from tests.groups.consumer_table import INTERVAL_MS, SESSION_MS, Table, pairs, topic_id
 from tests.groups.test_consumer_history import NAMES, ROUNDS, TOPICS, Consumer, Group
-from tests.groups.test_consumer_migration import told, wants
 
 OUT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
 #: The longest time that the one that stays is silent for.

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strom.log.batches import DamagedSegmentError
-from strom.log.cleaning import UncleanableError, clean
+from strom.log.cleaning import Source, UncleanableError, clean, groups
 from strom.log.cleaning_choice import find_cleanable
 from strom.log.cleaning_swap import SwapGivenUpError
+from strom.log.segment import RELATIVE_MAX
 from strom.records.compression import Codec
 from strom.records.marker import ControlType
-from strom.records.record import Producer
+from strom.records.record import Producer, Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples
 from tests.log.cleaning import (
@@ -141,6 +142,39 @@ def test_cmp_08_09_small_segments_become_one_with_the_first_ones_name():
     assert log.start_offset == 0
 
 
+def test_cmp_09_segments_become_one_only_as_far_as_their_indexes_have_room():
+    config = replace(COMPACT, index_bytes_max=60)
+    batches = [([(b"%d" % each, b"v" * 50)], 0, True) for each in range(12)]
+    disk, log = filled(batches, config)
+    (size,) = {size for name, size in disk.scan(PATH) if name.endswith(".timeindex") and size}
+    cleaned = clean_log(log, disk)
+    assert max(len(each.sources) for each in cleaned) == config.index_bytes_max // size
+
+
+def test_cmp_09_segments_become_one_only_as_far_as_their_offsets_fit_into_an_index():
+    """There an offset is told by its distance from the segment's first, in 32 bits."""
+    disk, log = filled([([(b"k", b"v")], 0, True)])
+    bases = (0, 10, RELATIVE_MAX, 2 * RELATIVE_MAX)
+    job = replace(
+        job_of(log),
+        sources=tuple(Source(each, 100) for each in bases),
+        end_offset=2 * RELATIVE_MAX + 10,
+    )
+    found = [[each.base_offset for each in group] for group in groups(disk, job, job.end_offset)]
+    assert found == [[0, 10], [RELATIVE_MAX], [2 * RELATIVE_MAX]]
+
+
+def test_the_time_of_appending_stays_that_of_a_batch_which_loses_records():
+    disk, log = filled([], replace(COMPACT, timestamp_type="LogAppendTime"))
+    for pairs in ([(b"a", b"1"), (b"b", b"1")], [(b"b", b"2")]):
+        records = [Record(number, 5, *pair) for number, pair in enumerate(pairs)]
+        log.append_as_leader(memoryview(write_batch(records)), leader_epoch=0, now_ms=NOW)
+    log.roll(NOW)
+    clean_log(log, disk)
+    told = [(each.record_count, each.has_append_time, each.max_timestamp) for each in headers(log)]
+    assert told == [(1, True, NOW), (1, True, NOW)]
+
+
 def test_cmp_08_one_segment_at_a_time_needs_space_beside_the_log():
     disk, log = filled([([(b"%d" % each, b"v" * 900)], 0, False) for each in range(9)])
     assert len(log.segments) == 5
@@ -264,6 +298,19 @@ def test_cmp_04_what_is_older_than_the_greatest_lag_is_due_however_little_it_is(
     log.clean_offset = 39
     assert not find_cleanable(log, log.end_offset, NOW + 1390).is_due(0.5)
     assert find_cleanable(log, log.end_offset, NOW + 1391).is_due(0.5)
+
+
+def test_cmp_04_what_is_too_old_and_cannot_be_cleaned_yet_is_not_due():
+    """A cleaning that gets nowhere would have the log taken for one that cannot be cleaned."""
+    _, log = filled([], replace(COMPACT, compaction_lag_max_ms=1000))
+    put_transactional(log, Producer(1, 0, 0), (b"k", b"v"))
+    log.roll(NOW)
+    found = find_cleanable(log, log.end_offset, NOW + 2000)
+    assert (found.is_overdue, found.dirty_bytes) == (True, 0)
+    assert not found.is_due(0.5)
+    end_transaction(log, Producer(1, 0, 0), ControlType.COMMIT)
+    log.roll(NOW)
+    assert find_cleanable(log, log.end_offset, NOW + 2000).is_due(0.99)
 
 
 def test_cmp_07_the_greatest_lag_rolls_the_segment_at_the_next_write():

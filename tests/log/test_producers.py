@@ -161,6 +161,17 @@ def test_the_aborted_list_covers_exactly_the_range():
     assert [each.first_offset for each in aborted(log, 9, 10)] == [8]
 
 
+def test_one_that_is_open_while_another_is_aborted_is_in_the_list_too():
+    """Its end is behind that of the other: how far to look is noted with each."""
+    log = open_log(new_disk())
+    for producer_id in (1, 2):
+        append_transactional(log, Producer(producer_id, 0, 0), b"a")
+    end_transaction(log, Producer(2, 0), ControlType.ABORT)
+    log.roll(NOW)
+    end_transaction(log, Producer(1, 0), ControlType.ABORT)
+    assert aborted(log, 0, 2) == [(2, 1, 2, 0), (1, 0, 3, 4)]
+
+
 def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
     log = open_log(new_disk())
     for number in range(40):

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 app = noun("List, describe, reset and delete consumer groups.")
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
-WATCH_SECONDS_MIN = 0.2
+#: Not without a pause, and no longer than one looks at it.
+WATCH_SECONDS_MIN, WATCH_SECONDS_MAX = 0.2, 86_400.0
 
 
 class View(StrEnum):
@@ -107,7 +108,11 @@ class DescribeOptions(ReportOptions):
     watch: Annotated[
         float | None,
         typer.Option(
-            "--watch", min=WATCH_SECONDS_MIN, metavar="SECONDS", help="Again and again, until ^C."
+            "--watch",
+            min=WATCH_SECONDS_MIN,
+            max=WATCH_SECONDS_MAX,
+            metavar="SECONDS",
+            help="Again and again, until ^C.",
         ),
     ] = None
 
@@ -126,7 +131,7 @@ def describe(options: DescribeOptions) -> None:
     admin = client.admin(options)
     needs_positions = options.json or options.show is not View.STATE
     while True:
-        groups, missing = described(admin, options.groups)
+        groups, faults = described(admin, options.groups)
         found = [
             (group, positions(admin, options, group) if needs_positions else []) for group in groups
         ]
@@ -134,9 +139,8 @@ def describe(options: DescribeOptions) -> None:
         if options.watch is not None and sys.stdout.isatty():
             console().clear()
         show(options, found)
-        if missing and options.groups:
-            names = "; ".join(f"Consumer group '{each}' does not exist." for each in missing)
-            raise Failure(names)
+        if faults:
+            raise Failure("; ".join(faults))
         if options.watch is None:
             return
         # Who reads it from a pipe sees it now, not when there is enough for a block.
@@ -147,22 +151,30 @@ def describe(options: DescribeOptions) -> None:
 def described(
     admin: "AdminClient", names: list[str] | None
 ) -> "tuple[list[ConsumerGroupDescription], list[str]]":
-    """Return what the cluster says of the groups, and which of them it does not have.
+    """Return what the cluster says of the groups, and why it says nothing of the others.
 
     Of all groups one may be missing too: it was there when they were listed.
     """
-    from confluent_kafka import ConsumerGroupState
+    from confluent_kafka import ConsumerGroupState, KafkaException
 
     with client.refusals():
-        if not names:
-            names = [each.group_id for each in admin.list_consumer_groups().result().valid]
-        if not names:
+        wanted = names or [each.group_id for each in admin.list_consumer_groups().result().valid]
+        if not wanted:
             return [], []
-        futures = admin.describe_consumer_groups(sorted(set(names)))
-        groups: list[ConsumerGroupDescription] = [each.result() for each in futures.values()]
-    groups.sort(key=lambda group: group.group_id)
-    missing = [each.group_id for each in groups if each.state == ConsumerGroupState.DEAD]
-    return [each for each in groups if each.state != ConsumerGroupState.DEAD], missing
+        futures = admin.describe_consumer_groups(sorted(set(wanted)))
+    groups: list[ConsumerGroupDescription] = []
+    faults = []
+    for name, future in sorted(futures.items()):
+        try:
+            group = future.result()
+        except KafkaException as error:
+            faults.append(f"group '{name}': {client.text_of(error)}")
+            continue
+        if group.state != ConsumerGroupState.DEAD:
+            groups.append(group)
+        elif names:
+            faults.append(f"Consumer group '{name}' does not exist.")
+    return groups, faults
 
 
 def show(

@@ -18,6 +18,7 @@ from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import print_json, print_table
 from strom.cli.plain import ask
 from strom.wire.errors import ErrorCode
+from strom.wire.versioned import message, of
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import BrokerMetadata, ClusterMetadata
@@ -34,6 +35,8 @@ STATES = (
 #: Kafka's limit for `transaction.timeout.ms`, and what its own tool adds before it suspects.
 TIMEOUT_MINUTES_MAX = 15
 GRACE_MINUTES = 5
+#: The longest time-out that a producer can ask for at all, whatever the limit.
+MINUTES_MAX = (2**31 - 1) / 60_000
 ABORT = False
 #: What a request can hold; below 0 nobody is meant, or everybody.
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -62,6 +65,37 @@ class Described:
     timeout_ms: int
     started: str | None
     partitions: list[str]
+
+
+@message()
+class InTransaction:
+    """Partitions of a topic that are in a transaction."""
+
+    topic: str = of("string")
+    partitions: tuple[int, ...] = of("int32")
+
+
+@message()
+class Known:
+    """A transaction, as its coordinator describes it."""
+
+    error_code: int = of("int16")
+    transactional_id: str = of("string")
+    state: str = of("string")
+    timeout_ms: int = of("int32")
+    #: Below 0 if there was none yet, which kio takes for no time at all.
+    started_ms: int = of("int64")
+    producer_id: int = of("int64")
+    producer_epoch: int = of("int16")
+    topics: tuple[InTransaction, ...] = of("struct")
+
+
+@message()
+class KnownTransactions:
+    """The response to DescribeTransactions."""
+
+    throttle_time_ms: int = of("int32")
+    transactions: tuple[Known, ...] = of("struct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,23 +233,29 @@ def describe(options: DescribeOptions) -> None:
 
 def described(address: Address, transactional_id: str) -> Described:
     """Ask the coordinator of a transactional id."""
-    from kio.schema.describe_transactions.v0 import request, response
+    from kio.schema.describe_transactions.v0 import request
 
     asked = request.DescribeTransactionsRequest(transactional_ids=(transactional_id,))
     coordinator = coordinator_of(address, transactional_id)
-    answer = ask(coordinator, asked, response.DescribeTransactionsResponse)
-    (found,) = answer.transaction_states
-    require_success(found.error_code, f"transactional id '{transactional_id}'")
-    started = found.transaction_start_time
+    (found,) = ask(coordinator, asked, KnownTransactions).transactions
+    require_success(ErrorCode(found.error_code), f"transactional id '{transactional_id}'")
     return Described(
         found.transactional_id,
-        found.transaction_state,
+        found.state,
         found.producer_id,
         found.producer_epoch,
-        int(found.transaction_timeout.total_seconds() * 1000),
-        started.isoformat(timespec="milliseconds") if started.timestamp() > 0 else None,
+        found.timeout_ms,
+        at(found.started_ms) if found.started_ms > 0 else None,
         [f"{topic.topic}-{each}" for topic in found.topics for each in topic.partitions],
     )
+
+
+def at(time_ms: int) -> str:
+    """Return a time as text; one that no calendar has, which a producer may well say, as @MS."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, tz=UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError):
+        return f"@{time_ms}"
 
 
 def coordinator_of(address: Address, transactional_id: str) -> Address:
@@ -243,6 +283,7 @@ class FindOptions(ReportOptions):
         typer.Option(
             "--max-transaction-timeout",
             min=0,
+            max=MINUTES_MAX,
             metavar="MINUTES",
             help="The longest time-out of any producer; five minutes are added.",
         ),
@@ -291,7 +332,6 @@ def hanging(cluster: "ClusterMetadata", topics: list[str], age_ms: int) -> Itera
 
 def as_hanging(topic: str, partition: int, producer: "ProducerState") -> Hanging:
     """Return what is to be known of a producer's open transaction."""
-    written = datetime.fromtimestamp(producer.last_timestamp / 1000, tz=UTC)
     return Hanging(
         topic,
         partition,
@@ -299,7 +339,7 @@ def as_hanging(topic: str, partition: int, producer: "ProducerState") -> Hanging
         producer.producer_epoch,
         producer.coordinator_epoch,
         producer.current_txn_start_offset,
-        written.isoformat(timespec="milliseconds"),
+        at(producer.last_timestamp),
     )
 
 

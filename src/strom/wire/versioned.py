@@ -12,7 +12,7 @@ stepped over (KIP-482), so what a newer Kafka adds does not stop an older reader
 anything: they are read, or a MalformedFrame says that they are not the message.
 
 Requests and responses are kio's; this is for the coordinators' logs, whose records kio does not
-know and of which one coordinator reads many versions.
+know and of which one coordinator reads many versions, and for what a response of kio cannot hold.
 """
 
 import struct

@@ -1,0 +1,158 @@
+"""How transactions end, whoever ends them and however often (TXN-08, TXN-12)."""
+
+import pytest
+
+from strom.replicated.machine import Decision
+from strom.transactions.transaction import EPOCH_MAX, NOBODY, Producer, State
+from strom.wire.errors import ErrorCode
+from tests.transactions.machine_table import A, B, Table, refused
+
+ENDS, SAME, FENCED, BUSY, INVALID = "ends", "same", "fenced", "busy", "invalid"
+NEW, OLD = 0, -1
+
+#: As the head of `ending.py` has it: abort, abort again, commit, commit again.
+VERSION_2 = {
+    State.ONGOING: (ENDS, FENCED, ENDS, FENCED),
+    State.PREPARE_ABORT: (FENCED, BUSY, FENCED, INVALID),
+    State.PREPARE_COMMIT: (FENCED, INVALID, FENCED, BUSY),
+    State.COMPLETE_ABORT: (ENDS, SAME, INVALID, INVALID),
+    State.COMPLETE_COMMIT: (ENDS, INVALID, INVALID, SAME),
+    State.EMPTY: (ENDS, FENCED, INVALID, FENCED),
+}
+#: Abort, commit.
+VERSION_1 = {
+    State.ONGOING: (ENDS, ENDS),
+    State.PREPARE_ABORT: (BUSY, INVALID),
+    State.PREPARE_COMMIT: (INVALID, BUSY),
+    State.COMPLETE_ABORT: (SAME, INVALID),
+    State.COMPLETE_COMMIT: (INVALID, SAME),
+    State.EMPTY: (INVALID, INVALID),
+}
+CODES = {
+    FENCED: ErrorCode.PRODUCER_FENCED,
+    BUSY: ErrorCode.CONCURRENT_TRANSACTIONS,
+    INVALID: ErrorCode.INVALID_TXN_STATE,
+}
+ASKED_2 = [(False, NEW), (False, OLD), (True, NEW), (True, OLD)]
+TABLE_2 = [
+    (state, commit, epoch, expected)
+    for state, row in VERSION_2.items()
+    for (commit, epoch), expected in zip(ASKED_2, row, strict=True)
+]
+TABLE_1 = [
+    (state, commit, expected)
+    for state, row in VERSION_1.items()
+    for commit, expected in zip((False, True), row, strict=True)
+]
+
+
+@pytest.fixture
+def table():
+    return Table()
+
+
+@pytest.mark.parametrize(("state", "commit", "epoch", "expected"), TABLE_2)
+def test_every_end_of_version_2_is_answered_as_the_table_says(state, commit, epoch, expected):
+    table = Table()
+    current = table.put(state)
+    producer = Producer(current.id, current.epoch + epoch)
+    if expected in CODES:
+        with refused(CODES[expected]):
+            table.end(producer, commit)
+        assert table.state() is state
+    elif expected == SAME:
+        assert table.end(producer, commit) == current
+        assert table.state() is state
+    else:
+        assert table.end(producer, commit) == Producer(current.id, current.epoch + 1)
+        assert table.state() is (State.PREPARE_COMMIT if commit else State.PREPARE_ABORT)
+
+
+@pytest.mark.parametrize(("state", "commit", "expected"), TABLE_1)
+def test_every_end_of_version_1_is_answered_as_the_table_says(state, commit, expected):
+    table = Table(version=1)
+    producer = table.put(state)
+    if expected in CODES:
+        with refused(CODES[expected]):
+            table.end(producer, commit)
+        assert table.state() is state
+        return
+    assert table.end(producer, commit) == NOBODY
+    if expected == SAME:
+        assert table.state() is state
+    else:
+        assert table.machine.prepared["t"].producer == producer
+        assert table.state() is (State.PREPARE_COMMIT if commit else State.PREPARE_ABORT)
+    for epoch in (producer.epoch - 1, producer.epoch + 1):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.end(Producer(producer.id, epoch), commit)
+
+
+@pytest.mark.parametrize("state", VERSION_2)
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_of_an_epoch_further_back_is_fenced_in_every_state(state, commit):
+    table = Table()
+    current = table.put(state)
+    for epoch in (current.epoch - 2, current.epoch + 1):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.end(Producer(current.id, epoch), commit)
+
+
+def test_a_late_end_touches_no_later_transaction(table):
+    first = table.init()
+    table.add(first, A)
+    second = table.end(first)
+    table.complete()
+    table.add(second, A)
+    for commit in (True, False):
+        with refused(ErrorCode.PRODUCER_FENCED):
+            table.end(first, commit)
+    assert table.state() is State.ONGOING
+
+
+def test_a_commit_that_uses_up_the_epochs_hands_over_to_another_id(table):
+    last = table.put(State.ONGOING, epoch=EPOCH_MAX - 1, partitions=frozenset({A}))
+    given = table.end(last)
+    assert given == Producer(100, 0)
+    # The markers are still the old producer's, with an epoch that no client ever gets.
+    assert table.machine.prepared["t"].producer == Producer(last.id, EPOCH_MAX)
+    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+        table.end(last)
+    table.complete()
+    assert table.end(last) == given
+    with refused(ErrorCode.INVALID_TXN_STATE):
+        table.end(last, commit=False)
+    table.add(given, A)
+    with refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING):
+        table.end(last)
+
+
+def test_a_restart_knows_which_id_follows(table):
+    last = table.put(State.ONGOING, epoch=EPOCH_MAX - 1)
+    given = table.end(last)
+    table.restart()
+    table.complete()
+    assert table.end(last) == given
+
+
+def test_txn_12_what_was_prepared_is_there_after_a_restart(table):
+    producer = table.init()
+    table.add(producer, A, B)
+    table.end(producer)
+    before = table.machine.prepared
+    table.restart()
+    assert table.machine.prepared == before
+    assert table.machine.on_loaded(0).reply == ("t",)
+    assert before["t"].partitions == {A, B}
+    table.complete()
+    assert table.state() is State.COMPLETE_COMMIT
+    assert table.machine.prepared == {}
+
+
+def test_only_what_was_prepared_is_completed(table):
+    producer = table.init()
+    table.add(producer, A)
+    assert table.machine.complete("t", producer, 0) == Decision((), None)
+    table.end(producer)
+    assert table.machine.complete("t", producer, 0) == Decision((), None)
+    assert table.machine.complete("unknown", producer, 0) == Decision((), None)
