@@ -26,7 +26,10 @@ def avro_body(schema: str | Path | Mapping[str, Any], schema_id: int | None = No
     elif isinstance(schema, str) and schema.lstrip()[:1] in ("{", "[", '"'):
         text = schema
     else:
-        text = _content(Path(schema)).decode()
+        try:
+            text = _content(Path(schema)).decode()
+        except UnicodeDecodeError as error:
+            raise SchemaError(f"the schema {schema} is no UTF-8: {error.reason}") from None
     return AvroBody(text, schema_id)
 
 
