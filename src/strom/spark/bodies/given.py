@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def json_body(columns: str) -> JsonBody:
     """Return JSON with columns as in SQL."""
+    if not columns.strip():
+        raise SchemaError("which columns does the JSON have? 'rider STRING, km DOUBLE'")
     return JsonBody(columns)
 
 
