@@ -79,7 +79,8 @@ def by(field, values):
 def test_str_03_filter_and_map(spark, topics, example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     topics.make("rides")
-    topics.send("rides", {"rider": "a", "km": 5}, {"rider": "b", "km": 20})
+    at_the_limit = {"rider": "c", "km": 10}
+    topics.send("rides", {"rider": "a", "km": 5}, {"rider": "b", "km": 20}, at_the_limit)
     example("filter_map")
     rows = spark.read.parquet(str(tmp_path / "long-rides")).collect()
     assert [tuple(row) for row in rows] == [("b", 12.4)]
