@@ -153,6 +153,54 @@ def test_a_sink_that_does_not_fit_its_checkpoint_is_refused_until_it_is_reset(
     assert seen == [3.0, 2.0]
 
 
+def test_another_mode_of_a_sink_with_state_is_refused(strom_topics, run):
+    """Windows that were to be written once they are final were forgotten."""
+    topic, out = strom_topics.make(), strom_topics.make()
+    strom_topics.fill(topic, [b'{"at": "2030-01-01T00:00:00Z"}'])
+
+    def windows(mode):
+        pipeline = Pipeline("windows")
+        pipeline.topic("rides", topic, json="at timestamp")
+
+        @pipeline.step
+        def counted(rides):
+            in_time = rides.withWatermark("at", "1 minute")
+            groups = in_time.groupBy(F.window("at", "5 minutes")).count()
+            return groups.select(F.col("window.start").alias("begins"), "count")
+
+        pipeline.to_topic("out", of="counted", key="begins", mode=mode, topic=out)
+        return pipeline
+
+    run(windows("append"))
+    with pytest.raises(ChangedError, match=r"sink 'out'.*its mode was append and is update now"):
+        run(windows("update"))
+    strom_topics.fill(topic, [b'{"at": "2030-01-01T01:00:00Z"}'])
+    run(windows("append"))
+    assert [row.value for row in strom_topics.read_once_there(out, 1)] == [
+        b'{"begins":"2030-01-01T00:00:00.000Z","count":1}'
+    ]
+
+
+def test_another_join_of_a_stream_with_itself_is_refused(strom_topics, run):
+    topic, out = strom_topics.make(), strom_topics.make()
+    strom_topics.fill(topic, [b'{"id": "1", "car": "a"}', b'{"id": "2", "car": "b"}'])
+
+    def pairs(by):
+        pipeline = Pipeline("pairs")
+        pipeline.topic("rides", topic, json="id string, car string")
+        columns = "x.id, x.car, y.id AS other, y.car AS of"
+        pipeline.sql(
+            "pairs", f"SELECT {columns} FROM {{rides}} AS x JOIN {{rides}} AS y ON x.{by} = y.{by}"
+        )
+        pipeline.to_topic("out", of="pairs", key="id", topic=out)
+        return pipeline
+
+    run(pairs("id"))
+    strom_topics.fill(topic, [b'{"id": "3", "car": "a"}'])
+    with pytest.raises(ChangedError, match=r"sink 'out'.*Join Inner"):
+        run(pairs("car"))
+
+
 def test_files_of_another_checkpoint_are_not_gone_on_with(strom_topics, run, tmp_path):
     pipeline = rides_of(strom_topics.make(), tmp_path / "out")
     (tmp_path / "out" / "_spark_metadata").mkdir(parents=True)

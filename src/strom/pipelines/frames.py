@@ -169,6 +169,19 @@ def types_of(rows: DataFrame) -> list[str]:
     return list(_types_in(plan.queryExecution().analyzed()))
 
 
+def joins_streams(rows: DataFrame) -> bool:
+    """Return whether a stream is joined with a stream, be it with itself."""
+    plan: Any = rows._jdf  # as above
+    return _joins_in(plan.queryExecution().analyzed())
+
+
+def _joins_in(plan: Any) -> bool:  # noqa: ANN401 - Java's
+    children = [plan.children().apply(number) for number in range(plan.children().size())]
+    if plan.nodeName() == "Join" and all(each.isStreaming() for each in children):
+        return True
+    return any(_joins_in(each) for each in children)
+
+
 def _types_in(plan: Any) -> Iterator[str]:  # noqa: ANN401 - Java's
     if plan.isStreaming() and plan.nodeName() == "Aggregate":
         yield str(plan.schema().simpleString())

@@ -34,7 +34,15 @@ from strom.pipelines.declaration import APPEND, BATCHES, FILES, Pipeline, Sink
 from strom.pipelines.directory import Directory
 from strom.pipelines.explaining import explain, step_of
 from strom.pipelines.failure import ChangedError, PipelineError, StepError
-from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of, types_of
+from strom.pipelines.frames import (
+    FORMAT,
+    Frames,
+    group_of,
+    joins_streams,
+    named,
+    plan_of,
+    types_of,
+)
 from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
 from strom.pipelines.progress import SinkProgress
 from strom.pipelines.shape import SHUFFLES, changes, recut, recut_refusal, refusal, shape_of
@@ -224,8 +232,14 @@ class Run:
         for sink in self._graph.sinks:
             sources = self._graph.sources_of(sink.name)
             its_rows = rows[sink.name]
-            plan, types = plan_of(its_rows), types_of(its_rows)
-            new[sink.name] = shape_of(sink, sources, plan, types, shuffles=shuffles)
+            new[sink.name] = shape_of(
+                sink,
+                sources,
+                plan_of(its_rows),
+                types_of(its_rows),
+                shuffles=shuffles,
+                joins=joins_streams(its_rows),
+            )
             if not self._directory.checkpoint(sink.name).exists():
                 _refuse_written_files(spark, sink)
             elif sink.name in old:
