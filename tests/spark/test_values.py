@@ -109,6 +109,13 @@ def test_columns_are_written_and_read_again_and_what_cannot_be_is_named(spark, s
     assert f"the record at offset 2 of {topic}-0 is no " in str(caught.value)
 
 
+def test_a_time_without_a_zone_is_written_with_all_its_digits(spark):
+    things = values.json("at TIMESTAMP_NTZ")
+    rows = spark.sql("SELECT TIMESTAMP_NTZ'2026-11-16 10:00:00.000005' AS at")
+    read = things.columns(rows.select(things.bytes().alias("value")))
+    assert read.first().at == AT.replace(tzinfo=None)
+
+
 def test_columns_that_a_value_cannot_have_are_refused_before_anything_runs(spark):
     """They ended the query in a worker, when the first record came."""
     records = spark.createDataFrame([(b"{}",)], "value BINARY")

@@ -18,7 +18,7 @@ from strom.pipelines.explaining import explain
 from strom.pipelines.failure import StepError
 from strom.pipelines.graph import SERVERS, Graph, nearest
 from strom.pipelines.progress import BAD_RECORDS_OF
-from strom.spark.values import Values
+from strom.spark.values import ALL_DIGITS, Values
 
 FORMAT = "strom"
 GROUP = "kafka.group.id"
@@ -132,7 +132,8 @@ def _rows(sink: Sink, rows: DataFrame) -> DataFrame:
             f"key = '{sink.key}' is no column of '{sink.of}': {nearest(sink.key, rows.columns)}",
         )
     return rows.select(
-        F.col(sink.key).cast("string").alias("key"), F.to_json(F.struct("*")).alias("value")
+        F.col(sink.key).cast("string").alias("key"),
+        F.to_json(F.struct("*"), ALL_DIGITS).alias("value"),
     )
 
 

@@ -48,8 +48,11 @@ FAIL, SKIP, KEEP = "fail", "skip", "keep"
 HEADERS = "array<struct<key: string, value: binary>>"
 CONNECT = "__connect.errors."
 TIMESTAMP_HEADER = "strom.errors.timestamp"
-#: Spark would leave out what is below a millisecond.
-ALL_DIGITS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+#: How times are written in JSON: by itself Spark leaves out what is below a millisecond.
+ALL_DIGITS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 #: Of a frame that is being read; no field of a schema is called so.
 _READ = "_strom_read"
 #: The column of records that could not be read, as they go to a topic of dead letters.
@@ -144,7 +147,7 @@ class Values:
             *(F.col(_quoted(each.name)).cast(each.dataType).alias(each.name) for each in kind)
         )
         if isinstance(body, JsonBody):
-            return F.to_json(row, {"timestampFormat": ALL_DIGITS}).cast("binary")
+            return F.to_json(row, ALL_DIGITS).cast("binary")
         return _function(lambda rows: write_column(body, rows), BinaryType())(row)
 
     def _read(self, records: DataFrame, count_as: str | None) -> tuple[DataFrame, StructType]:
