@@ -47,6 +47,12 @@ COPY (
     ORDER BY flight, measured_at
 ) TO {file} (FORMAT parquet, COMPRESSION zstd)
 """
+#: As PostgreSQL writes rows. DuckDB would guess it from the first of them, and the names of flights
+#: further down, with quotes or commas in them, would be others.
+CSV = (
+    "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+    "allow_quoted_nulls = false"
+)
 ARRIVED = "SELECT count(*) FROM read_parquet(?) SEMI JOIN fresh USING (flight, measured_at)"
 FIGURES = (
     "SELECT count(*), count(DISTINCT flight), coalesce(max(engine_celsius), 0)::double precision "
@@ -129,7 +135,7 @@ def _merge(rows: Path, count: int, place: Path) -> None:
     file, new = place / "telemetry.parquet", place / "telemetry.parquet.new"
     place.mkdir(parents=True, exist_ok=True)
     columns = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
-    fresh = f"read_csv({_quoted(rows)}, header = false, columns = {{{columns}}})"
+    fresh = f"read_csv({_quoted(rows)}, {CSV}, columns = {{{columns}}})"
     kept = f"read_parquet({_quoted(file)}, hive_partitioning = false)"
     with duckdb.connect() as connection:
         connection.execute(f"CREATE VIEW fresh AS FROM {fresh}")

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 import psycopg
 import pytest
 
+from examples.final_project import archive
 from examples.final_project.archive import archive_day, archived, days, hottest, stored
 from examples.final_project.database import explain, sink
 from examples.final_project.database.addresses import READER, WRITER, acting_as
@@ -267,6 +268,33 @@ def test_a_day_that_is_not_in_the_archive_does_not_leave(connection, two_days, u
         archive_day(url, JANUARY_1, tmp_path, drop=True)
     assert partitions(connection) == [FIRST, DEFAULT]
     assert count(connection) == 3
+
+
+@pytest.mark.parametrize("name", ["'q'", 'a"b', "a,b", "a;b|c", "a\nb", "", " a ", "\\."])
+def test_a_flights_name_is_the_same_in_the_archive(connection, two_days, url, tmp_path, name):
+    sink.upsert(connection, TELEMETRY, [{**row(name), "engine_celsius": 9.0}])
+    assert archive_day(url, JANUARY_1, tmp_path, drop=True) == 3
+    assert hottest(tmp_path)[0] == (name, 9.0)
+
+
+def test_prj_04_a_day_of_which_a_row_did_not_arrive_does_not_leave(
+    connection, two_days, url, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(archive, "MERGED", archive.MERGED.replace("ORDER BY", "LIMIT 1 --"))
+    with pytest.raises(RuntimeError, match="2 rows were read from the database, now it is"):
+        archive_day(url, JANUARY_1, tmp_path, drop=True)
+    assert not (tmp_path / "day=2030-01-01" / "telemetry.parquet").exists()
+    assert (partitions(connection), count(connection)) == ([FIRST, DEFAULT], 3)
+
+
+def test_prj_04_a_day_that_holds_more_than_was_archived_does_not_leave(
+    connection, two_days, url, tmp_path, monkeypatch
+):
+    """Nothing but a fault of ours could do that: the day is held while it is read."""
+    monkeypatch.setattr(archive, "DAY", archive.DAY.replace(b"WHERE", b"WHERE flight = 'F-1' AND"))
+    with pytest.raises(RuntimeError, match="1 rows were read from the database, now it is"):
+        archive_day(url, JANUARY_1, tmp_path, drop=True)
+    assert (partitions(connection), count(connection)) == ([FIRST, DEFAULT], 3)
 
 
 def test_only_the_owner_lets_a_day_leave(connection, two_days, url, tmp_path):

@@ -6,7 +6,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -146,6 +146,38 @@ def test_prj_02_after_a_restart_nothing_is_a_fact_again(stage):
     assert second.counts["written"] == 0
     assert names(stage.records("flights")) == before
     assert set(before.values()) == {1}
+
+
+class DyingLedger(Ledger):
+    """One that has sent all facts of a page when it dies."""
+
+    def _transact(self, producer, facts, fetched_ms):
+        super()._transact(Uncommitted(producer), facts, fetched_ms)
+
+
+class Uncommitted:
+    """A producer whose commits do not come to it any more."""
+
+    def __init__(self, producer):
+        self._producer = producer
+        self.begin_transaction = producer.begin_transaction
+        self.produce = producer.produce
+
+    def commit_transaction(self, seconds):
+        assert self._producer.flush(seconds) == 0
+        raise KafkaException(KafkaError(KafkaError._FAIL))
+
+
+def test_prj_02_what_was_sent_and_never_committed_is_no_fact(stage):
+    dying = stage.scraper()
+    dying._ledger = DyingLedger(stage.bootstrap, "scraper", list(topics.SETTINGS))
+    stage.attempt(dying, "rockets")
+    assert dying.counts["not written"] == 1
+    assert stage.records("rockets") == []
+    scraper = stage.scraper()
+    stage.attempt(scraper, "rockets")
+    assert scraper.counts["written"] == len(flights.ROCKETS)
+    assert len(stage.records("rockets")) == len(flights.ROCKETS)
 
 
 def test_a_page_that_is_the_same_is_not_sent_again(stage):

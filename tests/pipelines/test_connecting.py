@@ -39,6 +39,15 @@ def test_topics_that_are_missing_are_told_of_sources_and_sinks(strom_topics):
     assert third.startswith("sink 'out': Topic out-nowhere does not exist (option 'topic'")
 
 
+def test_names_that_no_topic_can_have_are_told(strom_topics):
+    pipeline = Pipeline("weather", bootstrap=strom_topics.bootstrap)
+    pipeline.topic("readings", "of today")
+    pipeline.to_topic("out", of="readings", topic="x" * 300)
+    first, second = cluster_problems(pipeline)
+    assert first == "source 'readings': the broker refuses it: INVALID_TOPIC_EXCEPTION: of today"
+    assert second.startswith("sink 'out': the broker refuses it: INVALID_TOPIC_EXCEPTION: xxx")
+
+
 def test_brokers_that_do_not_answer_are_told_once(monkeypatch):
     monkeypatch.setattr("strom.pipelines.connecting.ANSWER_MS_MAX", 100)
     pipeline = Pipeline("weather", bootstrap="127.0.0.1:1")

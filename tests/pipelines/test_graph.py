@@ -222,6 +222,10 @@ def test_options_may_be_numbers_truths_and_paths():
         ({"bootstrap": ","}, "bootstrap"),
         ({"every": "1 secnd"}, "every = '1 secnd' is no time such as"),
         ({"every": 5}, "every = 5 is no time such as"),
+        # Spark has parts of seconds only.
+        ({"every": "1.5 minutes"}, "every = '1.5 minutes' is no time such as"),
+        ({"every": "1 minute1 second"}, "every = '1 minute1 second' is no time such as"),
+        ({"bootstrap": ["one:9092"]}, "bootstrap = ['one:9092'] is no text such as"),
     ],
 )
 def test_a_setting_that_is_none_is_refused(settings, told):
@@ -232,7 +236,15 @@ def test_a_setting_that_is_none_is_refused(settings, told):
 
 
 @pytest.mark.parametrize(
-    "every", ["0 seconds", "5 minutes 30 seconds", " 1 Second", "9 milliseconds", "interval 1 day"]
+    "every",
+    [
+        "0 seconds",
+        "5 minutes 30 seconds",
+        " 1 Second",
+        "9 milliseconds",
+        "interval 1 day",
+        "1.5 seconds",
+    ],
 )
 def test_times_are_as_in_spark(every):
     pipeline = Pipeline("rides", every=every)
@@ -265,6 +277,7 @@ def test_a_word_that_is_none_of_the_choices_is_refused(declare, told):
             "source 'a': the schema no-such.avsc cannot be read",
         ),
         ({"avro": "{oops"}, "source 'a': an Avro schema is JSON"),
+        ({"json": " "}, "source 'a': which columns does the JSON have?"),
         ({"protobuf": (b"", "shop.Ride")}, "source 'a': the descriptors have no message"),
         ({"json": "x int", "avro": "{}"}, "source 'a': json, avro or protobuf, one of them"),
     ],
@@ -279,6 +292,58 @@ def test_msg_12_a_schema_that_is_none_is_told_where_it_is_declared(given, told):
 def test_a_brace_that_names_no_input_is_told():
     with pytest.raises(DeclarationError, match=r"step 'odd'.*a brace"):
         Pipeline("rides").sql("odd", "SELECT '}'")
+
+
+@pytest.mark.parametrize("name", ["args", "self", "sqlQuery"])
+def test_a_name_that_spark_takes_for_its_own_is_refused_in_a_query(name):
+    pipeline = Pipeline("rides")
+    pipeline.topic(name)
+    add_step(pipeline, "all_of_it", name)
+    pipeline.to_topic("out", of="all_of_it")
+    assert f"step 'all_of_it': '{name}' cannot stand in a query" in problems(pipeline)[0]
+
+
+def test_two_sinks_of_files_have_two_paths():
+    """Spark leaves out the micro-batches of one that it takes for the other's."""
+    pipeline = rides()
+    pipeline.to_files("one", of="rides", path="/data/rides")
+    pipeline.to_files("two", of="rides", path="/data/rides/")
+    pipeline.to_files("three", of="rides", path="/data/rides/three")
+    (problem,) = problems(pipeline)
+    assert problem.startswith("sinks 'one' and 'two' write to /data/rides: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"path": " "}, "path is empty"),
+        ({"path": "x", "mode": "complete"}, "files only get rows that are final"),
+        ({"path": "x", "checkpointlocation": "y"}, "leave out the option 'checkpointLocation'"),
+    ],
+)
+def test_what_files_cannot_have_is_refused(options, told):
+    pipeline = rides()
+    pipeline.to_files("out", of="rides", **options)
+    assert told in problems(pipeline)[0]
+
+
+def test_options_of_files_are_known_in_any_case():
+    pipeline = rides()
+    pipeline.to_files("out", of="rides", path="x", PartitionBy="rider", FORMAT="json")
+    assert pipeline.nodes[-1].options == {"format": "json", "path": "x", "partitionBy": "rider"}
+
+
+@pytest.mark.parametrize("value", [None, ["rider"], {"rides": {"0": 1}}])
+def test_what_is_no_option_is_told_where_it_is_declared(value):
+    with pytest.raises(DeclarationError, match=r"option 'partitionBy' = .* is no text"):
+        rides().to_files("out", of="rides", path="x", partitionBy=value)
+
+
+def test_topics_are_named_by_texts():
+    pipeline = Pipeline("rides")
+    pipeline.topic("rides", ["one", "two"])
+    pipeline.to_topic("out", of="rides")
+    assert problems(pipeline) == ("['one', 'two'] is no name: names are texts",)
 
 
 def test_all_problems_are_told_at_once():

@@ -60,7 +60,9 @@ def test_str_14_the_svg_has_a_box_for_each_node_and_an_arrow_to_the_right_for_ea
     assert len(boxes) == 6
     assert len({(box.get("x"), box.get("y")) for box in boxes}) == 6
     assert len(arrows) == 5
+    head = f"url(#{root.find(f'.//{SVG}marker').get('id')})"
     for arrow in arrows:
+        assert (arrow.get("marker-start"), arrow.get("marker-end")) == (None, head)
         begin, end = arrow.get("d")[1:].split(" ")[0], arrow.get("d").split(" ")[-1]
         assert float(begin.split(",")[0]) < float(end.split(",")[0])
     assert "frequent" in texts

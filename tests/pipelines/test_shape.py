@@ -49,6 +49,17 @@ def test_other_types_in_the_state_do_not_fit_and_unknown_ones_are_not_compared()
     assert changes(Shape.read(before), new) == []
 
 
+def test_another_mode_does_not_fit_where_there_is_state():
+    """What was to be final later would never be written: Spark takes it up without a word."""
+    old = Shape({}, "topic out", ["Aggregate [rider]"], mode="append")
+    new = old._replace(mode="update")
+    assert changes(old, new) == ["its mode was append and is update now"]
+    assert changes(old._replace(operators=[]), new._replace(operators=[])) == []
+    before = {name: value for name, value in old.write().items() if name != "mode"}
+    assert changes(Shape.read(before), new) == []
+    assert Shape.read(old.write()) == old
+
+
 def test_an_operator_that_came_or_went_is_told():
     old = Shape({}, "topic out", [])
     new = old._replace(operators=["Deduplicate [id]"])

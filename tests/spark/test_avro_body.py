@@ -13,6 +13,7 @@ import fastavro
 
 from strom.spark.bodies.avro_body import AvroBody
 from strom.spark.bodies.body import SchemaError, UnreadableError, UnwritableError, array, struct
+from strom.spark.bodies.given import avro_body
 
 
 def record(*fields, name="shop.Ride"):
@@ -197,8 +198,23 @@ def test_a_row_that_does_not_fit_is_not_written(row):
         (json.dumps(record(("a", "null"))), "nothing to be a column of"),
         (json.dumps(record(("a", ["null", "shop.Ride"]))), "'shop.Ride' is inside itself"),
         (json.dumps(record(("a", logical("decimal", "bytes", precision=50)))), "38 digits at most"),
+        (json.dumps(record(("a", logical("decimal", "bytes")))), "needs a precision"),
+        (json.dumps(record(("a", logical("decimal", "bytes", precision=0)))), "needs a precision"),
+        (json.dumps(record(("a", []))), "nothing to be a column of"),
+        (json.dumps(record(("a", ["null"]))), "nothing to be a column of"),
+        # One of them would be read as the other.
+        (json.dumps(record(("a", "int"), ("a", "int"))), "two fields 'a'"),
+        (json.dumps(record(("a", "int"), name=1)), "no Avro schema"),
+        (json.dumps(record(("a", {"type": ["null", "int"]}))), "no Avro schema"),
     ],
 )
 def test_a_schema_that_cannot_be_columns_is_refused(schema, wanted):
     with pytest.raises(SchemaError, match=wanted):
         AvroBody(schema)
+
+
+def test_a_file_that_is_no_text_is_no_schema(tmp_path):
+    file = tmp_path / "ride.avsc"
+    file.write_bytes(b"\x80\x00")
+    with pytest.raises(SchemaError, match="is no UTF-8"):
+        avro_body(file)

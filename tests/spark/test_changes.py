@@ -49,6 +49,23 @@ def test_a_deleted_topic_is_told(after):
     assert "Topic t was deleted" in words[0]
 
 
+def test_a_partition_that_is_not_assigned_any_more_is_told_and_no_topic_held_to_be_deleted():
+    before, after = at({0: 5, 1: 7}, {"t": OLD}), at({0: 4}, {"t": OLD})
+    start, words = told(before, after, {"t": OLD})
+    assert start == {("t", 0): 5}
+    assert "Partition t-1 is not assigned any more" in words[0]
+    assert "ends at 4, although it was read up to 5" in words[1]
+    assert len(words) == 2
+
+
+def test_a_topic_made_anew_with_fewer_partitions_is_told_once():
+    before, after = at({0: 5, 1: 7}, {"t": OLD}), at({0: 9}, {"t": NEW})
+    start, words = told(before, after, {"t": NEW}, {("t", 0): 0})
+    assert start == {("t", 0): 0}
+    assert len(words) == 1
+    assert "made anew" in words[0]
+
+
 def test_a_topic_made_anew_is_told_and_read_from_its_beginning():
     before, after = at({0: 5}, {"t": OLD}), at({0: 9}, {"t": NEW})
     start, words = told(before, after, {"t": NEW}, {("t", 0): 0})

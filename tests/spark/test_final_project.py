@@ -1,8 +1,10 @@
 """The final project's processing: real Spark, a real broker, a real PostgreSQL (PRJ-01, PRJ-03)."""
 
+import base64
 import itertools
 import json
 import logging
+import os
 import threading
 import time
 from datetime import UTC, datetime
@@ -380,6 +382,32 @@ def test_str_09_a_changelog_is_a_table_of_the_newest(spark):
     ]
     table = columns.master_data(spark.createDataFrame(records, SCHEMA), columns.ROCKET)
     assert [tuple(row) for row in table.collect()] == [("R", "new", 2, 1)]
+
+
+def test_prj_03_what_is_measured_late_is_in_its_window_and_later_it_is_not(spark, tmp_path):
+    """A page that fails is read again: two minutes are waited for what it told."""
+    # Spark goes by what it knew two micro-batches before.
+    times = ["12:00:00", *["12:01:30"] * 2, "12:00:05", *["12:10:00"] * 2, "12:00:06"]
+    for number, at in enumerate(times):
+        value = json.dumps({**GOOD, "time": f"2030-01-01T{at}Z"})
+        file = tmp_path / f"{number}.json"
+        text = base64.b64encode(value.encode()).decode()
+        place = {"topic": "t", "partition": 0, "offset": number, "key": "k"}
+        file.write_text(json.dumps({**place, "value": text}))
+        os.utime(file, (number, number))
+    one_by_one = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    records = one_by_one.json(str(tmp_path))
+    measured = columns.usable(columns.measurements(records), columns.MEASUREMENT_COLUMNS)
+    seen = []
+
+    def note(rows, _batch):
+        found = rows.toArrow().to_pylist()
+        seen.extend(row["measurements"] for row in found if row["window_start"] == AT)
+
+    writer = columns.windows(measured).writeStream.outputMode("update").foreachBatch(note)
+    writer = writer.option("checkpointLocation", f"{tmp_path}-checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert seen == [1, 2]
 
 
 def test_prj_03_windows_and_anomalies(spark):

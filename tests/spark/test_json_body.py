@@ -64,6 +64,12 @@ def test_a_time_without_zone_is_in_the_sessions():
     noon = b'{"a": "1970-01-01T12:00:00"}'
     assert read("timestamp", noon, "Europe/Berlin") == {"a": 11 * 3600 * SECOND}
     assert read("timestamp", noon, "+02:00") == {"a": 10 * 3600 * SECOND}
+    assert read("timestamp", noon, "-0230") == {"a": (14 * 3600 + 1800) * SECOND}
+    # Of these forms Spark takes the first, and a JVM may have the second by itself.
+    assert read("timestamp", noon, "+02") == {"a": 10 * 3600 * SECOND}
+    assert read("timestamp", noon, "GMT+02:00") == {"a": 10 * 3600 * SECOND}
+    with pytest.raises(SchemaError, match=r"time zone '\+25'"):
+        read("timestamp", noon, "+25")
     with pytest.raises(SchemaError, match="time zone 'Nowhere'"):
         read("timestamp", noon, "Nowhere")
 
@@ -114,6 +120,10 @@ def test_what_is_no_json_object_is_refused_with_the_reason(value, wanted):
         ("decimal(4,2)", "1e9999999999999999999", "field a: 'Infinity' is no number"),
         ("decimal(4,2)", "NaN", "field a: 'NaN' is no number"),
         ("decimal(4,2)", "[]", "field a: '[]' is no number"),
+        # Python would take these.
+        ("decimal(4,2)", '"1_0"', "field a: '1_0' is no number"),
+        ("decimal(4,2)", '" 1 "', "field a: ' 1 ' is no number"),
+        ("decimal(4,2)", '"Infinity"', "field a: 'Infinity' is no number"),
         ("binary", '"???"', "field a: '???' is no base64"),
         ("timestamp", '"soon"', "field a: 'soon' is no time"),
         ("timestamp", str(2**62), "is out of the range of timestamp"),

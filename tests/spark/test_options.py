@@ -141,6 +141,17 @@ def test_what_is_for_writes_has_no_effect_and_says_so():
         (False, {"kafka.bootstrap.servers": ""}, "is missing"),
         (False, {"kafka.bootstrap.servers": " , "}, "is missing"),
         (False, {"kafka.bootstrap.servers": "host:65536"}, "'host:65536' is not HOST:PORT"),
+        (False, {"kafka.bootstrap.servers": "host:²"}, "'host:²' is not HOST:PORT"),
+        # What no request can say, nor a socket wait for.
+        (False, {"kafka.max.partition.fetch.bytes": str(2**31)}, "fetch.bytes' is at most"),
+        (False, {"kafka.fetch.max.bytes": str(2**31)}, "max.bytes' is at most"),
+        (False, {"kafka.fetch.min.bytes": str(2**31)}, "min.bytes' is at most"),
+        (False, {"kafka.fetch.max.wait.ms": str(2**31)}, "wait.ms' is at most"),
+        (False, {"kafka.request.timeout.ms": str(2**31)}, "timeout.ms' is at most"),
+        (False, {"kafka.receive.buffer.bytes": str(2**31)}, "buffer.bytes' is at most"),
+        (False, {"kafka.client.id": "x" * 2**15}, "client.id' has at most 32767 bytes"),
+        (True, {"maxOffsetsPerTrigger": str(2**63)}, "is a whole number"),
+        (True, {"maxOffsetsPerTrigger": "1_000"}, "is a whole number"),
     ],
 )
 def test_what_is_wrong_is_said(streaming, options, words):
@@ -153,8 +164,24 @@ def test_something_has_to_be_subscribed_to():
         ReadOptions.parse({"kafka.bootstrap.servers": "one:9092"}, streaming=False)
 
 
-def test_a_pattern_has_to_be_one():
-    with pytest.raises(OptionError, match="is no pattern"):
-        ReadOptions.parse(
-            {"kafka.bootstrap.servers": "one:9092", "subscribePattern": "a("}, streaming=False
-        )
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("a(", "is no pattern"), ("[a-z&&[^b]]+", "only Java"), ("[a-c[x-z]]+", "only Java")],
+)
+def test_a_pattern_has_to_be_one_and_the_same_in_java(pattern, words):
+    given = {"kafka.bootstrap.servers": "one:9092", "subscribePattern": pattern}
+    with pytest.raises(OptionError, match=words):
+        ReadOptions.parse(given, streaming=False)
+
+
+@pytest.mark.parametrize("pattern", ["rides-[0-9]+", "[a-c][x-z]+", r"a\.b|[^_].*"])
+def test_a_pattern_may_have_sets(pattern):
+    given = {"kafka.bootstrap.servers": "one:9092", "subscribePattern": pattern}
+    assert ReadOptions.parse(given, streaming=False).subscription.pattern == pattern
+
+
+def test_a_time_may_be_as_long_as_java_has_it():
+    """Who wants to wait for ever says it so."""
+    longest = {"kafkaConsumer.pollTimeoutMs": str(2**63 - 1), "kafka.retry.backoff.ms": "5"}
+    found = ReadOptions.parse({**NEEDED, **longest}, streaming=False)
+    assert found.connection.patience_ms == 2**63 - 1

@@ -80,3 +80,23 @@ def test_where_nothing_is_new_nothing_is_begun(topics):
     stream = reader(topics, topic, startingOffsets="earliest")
     end = end_after(stream, stream.initialOffset())
     assert end_after(stream, end) == end
+
+
+@pytest.mark.parametrize("by_pattern", [False, True])
+def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(topics, by_pattern):
+    """Its next question ended the query for good: there was no offset to commit."""
+    topic = topics.make()
+    topics.fill(topic, [b"old"] * 5)
+    how = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
+    stream = reader(topics, topic, **how)
+    if by_pattern:
+        given = {"kafka.bootstrap.servers": topics.bootstrap, "subscribePattern": topic, **how}
+        stream = StreamReader(ReadOptions.parse(given, streaming=True))
+    end = end_after(stream, stream.initialOffset())
+    topics.delete(topic)
+    without = end_after(stream, end)
+    assert ranges(stream, end, without) == []
+    assert end_after(stream, without) == without
+    topics.make(name=topic)
+    topics.fill(topic, [b"new"] * 3)
+    assert ranges(stream, without, end_after(stream, without)) == [(0, 3)]

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from strom.spark import values
+from strom.spark.bodies.body import SchemaError
 from tests.spark.descriptors import REPEATED, file_of, message, set_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -106,6 +107,31 @@ def test_columns_are_written_and_read_again_and_what_cannot_be_is_named(spark, s
     with pytest.raises(PySparkException) as caught:
         things.columns(records).collect()
     assert f"the record at offset 2 of {topic}-0 is no " in str(caught.value)
+
+
+def test_a_time_without_a_zone_is_written_with_all_its_digits(spark):
+    things = values.json("at TIMESTAMP_NTZ")
+    rows = spark.sql("SELECT TIMESTAMP_NTZ'2026-11-16 10:00:00.000005' AS at")
+    read = things.columns(rows.select(things.bytes().alias("value")))
+    assert read.first().at == AT.replace(tzinfo=None)
+
+
+def test_columns_that_a_value_cannot_have_are_refused_before_anything_runs(spark):
+    """They ended the query in a worker, when the first record came."""
+    records = spark.createDataFrame([(b"{}",)], "value BINARY")
+    with pytest.raises(SchemaError, match="a column of type interval"):
+        values.json("a INTERVAL DAY TO SECOND").columns(records)
+    with pytest.raises(SchemaError, match="a map's keys are strings"):
+        values.json("a MAP<INT, STRING>").dead_letters(records)
+
+
+def test_a_field_may_be_called_like_the_column_of_bad_records(spark):
+    things = values.json("bad INT")
+    records = spark.createDataFrame([(b'{"bad": 1}',), (b"oops",)], "value BINARY")
+    assert [row.bad for row in things.columns(records, bad="skip").collect()] == [1]
+    assert [row.value for row in things.dead_letters(records).collect()] == [b"oops"]
+    with pytest.raises(SchemaError, match="have a field 'bad'"):
+        things.columns(records, bad="keep")
 
 
 def ride(km):

@@ -112,6 +112,12 @@ def test_a_wrong_value_is_told():
     assert "one of none, gzip" in refused(kafka_compression_type="rar")
     assert "whole number, not 'many'" in refused(kafka_batch_size="many")
     assert "at least 0, not -1" in refused(kafka_batch_size="-1")
+    assert f"at most {2**31 - 1}" in refused(kafka_delivery_timeout_ms=str(2**31))
+    assert f"at most {2**31 - 1}" in refused(kafka_transaction_timeout_ms=str(2**31))
+    assert "'kafka.client.id' has at most" in refused(kafka_client_id="x" * 2**15)
+    assert "gzip.level' is at most 9" in refused(
+        kafka_compression_type="gzip", kafka_compression_gzip_level="10"
+    )
     assert "true or false, not 'yes'" in refused(streaming=True, exactlyOnce="yes")
     assert "PLAINTEXT listener" in refused(kafka_security_protocol="SSL")
     assert "is missing" in refused(kafka_bootstrap_servers="")

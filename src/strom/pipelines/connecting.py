@@ -14,6 +14,7 @@ from strom.spark.failure import OptionError, UnreachableError
 from strom.spark.options import Connection, ReadOptions
 from strom.spark.planning import Planner, tell_missing
 from strom.spark.write_options import WriteOptions
+from strom.wire.errors import KafkaError
 
 #: How long a broker may take to answer; who runs a pipeline waits longer for one that starts.
 ANSWER_MS_MAX = 10_000
@@ -34,6 +35,9 @@ def cluster_problems(pipeline: Pipeline) -> list[str]:
         except UnreachableError as error:
             silent.add(at)
             problems.append(f"no broker answers at {at}: {error}; {WHERE_BROKERS}")
+        except KafkaError as error:
+            # Such as a name that no topic can have.
+            problems.append(f"{kind_of(node)} '{node.name}': the broker refuses it: {error}")
     return problems
 
 

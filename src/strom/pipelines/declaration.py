@@ -221,7 +221,9 @@ class Pipeline:
 
     def to_files(self, name: str, *, of: str, path: str | Path, **options: Given) -> None:
         """Write to files under a path, Parquet unless the option `format` says otherwise."""
-        given = _texts({"format": "parquet", "path": path, **options})
+        # Spark knows options in any case, and these are not Spark's.
+        own = {OWN_OF_FILES.get(option.lower(), option): options[option] for option in options}
+        given = _texts({"format": "parquet", "path": path, **own})
         self.nodes.append(Sink(name, FILES, of, given))
 
     def to_batches(self, *, of: str, mode: str = "append") -> Callable[[Function], Function]:
@@ -240,6 +242,11 @@ class Pipeline:
 
 def _texts(options: Mapping[str, Given]) -> dict[str, str]:
     """Return options as Spark writes them."""
+    for name, value in options.items():
+        if not isinstance(value, Given):
+            raise DeclarationError(
+                [f"option '{name}' = {value!r} is no text, number, truth or path"]
+            )
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in options.items()
@@ -277,6 +284,8 @@ def body_of(
         raise DeclarationError([f"source '{source}': {error}"]) from None
 
 
+#: What files are and how they lie; all other options are for Spark.
+OWN_OF_FILES = {"format": "format", "partitionby": "partitionBy"}
 #: The options of a topic that say what is read; one of them must be there.
 SUBSCRIBING = frozenset({"subscribe", "subscribePattern", "assign"})
 #: What another pipeline writes exactly once is there once for those who read what is committed.

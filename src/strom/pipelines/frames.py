@@ -18,7 +18,7 @@ from strom.pipelines.explaining import explain
 from strom.pipelines.failure import StepError
 from strom.pipelines.graph import SERVERS, Graph, nearest
 from strom.pipelines.progress import BAD_RECORDS_OF
-from strom.spark.values import Values
+from strom.spark.values import ALL_DIGITS, Values
 
 FORMAT = "strom"
 GROUP = "kafka.group.id"
@@ -132,7 +132,8 @@ def _rows(sink: Sink, rows: DataFrame) -> DataFrame:
             f"key = '{sink.key}' is no column of '{sink.of}': {nearest(sink.key, rows.columns)}",
         )
     return rows.select(
-        F.col(sink.key).cast("string").alias("key"), F.to_json(F.struct("*")).alias("value")
+        F.col(sink.key).cast("string").alias("key"),
+        F.to_json(F.struct("*"), ALL_DIGITS).alias("value"),
     )
 
 
@@ -167,6 +168,19 @@ def types_of(rows: DataFrame) -> list[str]:
     """Return the columns with their types of each group over a stream, as Spark writes them."""
     plan: Any = rows._jdf  # as above
     return list(_types_in(plan.queryExecution().analyzed()))
+
+
+def joins_streams(rows: DataFrame) -> bool:
+    """Return whether a stream is joined with a stream, be it with itself."""
+    plan: Any = rows._jdf  # as above
+    return _joins_in(plan.queryExecution().analyzed())
+
+
+def _joins_in(plan: Any) -> bool:  # noqa: ANN401 - Java's
+    children = [plan.children().apply(number) for number in range(plan.children().size())]
+    if plan.nodeName() == "Join" and all(each.isStreaming() for each in children):
+        return True
+    return any(_joins_in(each) for each in children)
 
 
 def _types_in(plan: Any) -> Iterator[str]:  # noqa: ANN401 - Java's

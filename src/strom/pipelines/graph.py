@@ -5,6 +5,7 @@ wrong. A Graph therefore stands for a pipeline that can be run as far as can be 
 """
 
 import difflib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from strom.pipelines.declaration import (
     BAD_RECORDS,
     FAIL,
+    FILES,
     FRAME,
     MODES,
     TOPIC,
@@ -32,11 +34,11 @@ ANY_SERVER = "127.0.0.1:9092"
 #: Names of sources and steps are parameters of functions; others become directories and groups.
 INPUT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
-#: A time as Spark reads it.
-TIME = re.compile(
-    r"\s*(interval\s+)?(\d+(\.\d+)?\s+(micro|milli)?(second|minute|hour|day|week)s?\s*)+",
-    re.IGNORECASE,
-)
+#: A time as Spark reads it: only of seconds there are parts.
+_AMOUNT = r"(\d+(\.\d+)?\s+seconds?|\d+\s+(((micro|milli)second)|minute|hour|day|week)s?)"
+TIME = re.compile(rf"\s*(interval\s+)?{_AMOUNT}(\s+{_AMOUNT})*\s*", re.IGNORECASE | re.ASCII)
+#: What the method of Spark that runs a query calls its own parameters.
+NOT_IN_QUERIES = ("self", "sqlQuery", "args")
 
 
 class Findings(NamedTuple):
@@ -106,6 +108,7 @@ def check(pipeline: Pipeline) -> Findings:
     if untexts := tuple(_no_texts(pipeline)):
         return Findings(untexts, ())
     problems = [*_setting_problems(pipeline), *_name_problems(pipeline), *_input_problems(nodes)]
+    problems += _shared_paths(nodes)
     for node in nodes:
         problems += _own_problems(node)
     if not any(isinstance(node, Sink) for node in nodes):
@@ -131,18 +134,25 @@ def kind_of(node: Node) -> str:
 
 
 def _setting_problems(pipeline: Pipeline) -> Iterable[str]:
+    settings = pipeline.settings
+    if settings.bootstrap is not None:
+        yield from _servers_problem(settings.bootstrap)
+    if not isinstance(settings.every, str) or not TIME.fullmatch(settings.every):
+        yield f"every = {settings.every!r} is no time such as '1 second' or '5 minutes'"
+
+
+def _servers_problem(given: object) -> Iterable[str]:
     # Loaded here: commands that have nothing to do with pipelines start without it.
     from strom.spark.failure import OptionError
     from strom.spark.given import Given
 
-    settings = pipeline.settings
-    if settings.bootstrap is not None:
-        try:
-            Given({SERVERS: settings.bootstrap}).servers()
-        except OptionError as error:
-            yield f"bootstrap = '{settings.bootstrap}': {error}"
-    if not isinstance(settings.every, str) or not TIME.fullmatch(settings.every):
-        yield f"every = {settings.every!r} is no time such as '1 second' or '5 minutes'"
+    if not isinstance(given, str):
+        yield f"bootstrap = {given!r} is no text such as 'one:9092, two:9092'"
+        return
+    try:
+        Given({SERVERS: given}).servers()
+    except OptionError as error:
+        yield f"bootstrap = '{given}': {error}"
 
 
 def _no_texts(pipeline: Pipeline) -> Iterable[str]:
@@ -153,7 +163,8 @@ def _no_texts(pipeline: Pipeline) -> Iterable[str]:
 
 
 def _names(node: Node) -> tuple[object, ...]:
-    return node.name, *node.inputs
+    named = () if isinstance(node, Step) else node.options.values()
+    return node.name, *node.inputs, *named
 
 
 def _name_problems(pipeline: Pipeline) -> Iterable[str]:
@@ -205,6 +216,7 @@ def _own_problems(node: Node) -> Iterable[str]:
         case Sink():
             yield from _choice_problem(node, "mode", node.mode, MODES)
             yield from _option_problems(node)
+            yield from _sink_problems(node)
 
 
 def _step_problems(step: Step) -> Iterable[str]:
@@ -213,6 +225,12 @@ def _step_problems(step: Step) -> Iterable[str]:
             f"step '{step.name}' has no input: name one as a parameter, in SQL in braces "
             "(FROM {rides}); a step that reads from elsewhere is a Pipeline.source"
         )
+    if isinstance(step.transform, str):
+        for name in sorted({*step.inputs} & {*NOT_IN_QUERIES}):
+            yield (
+                f"step '{step.name}': '{name}' cannot stand in a query, as Spark takes the name "
+                "for something else; call it otherwise"
+            )
 
 
 def _option_problems(node: Source | Sink) -> Iterable[str]:
@@ -229,6 +247,34 @@ def _option_problems(node: Source | Sink) -> Iterable[str]:
             WriteOptions.parse(options, streaming=True)
     except OptionError as error:
         yield f"{kind_of(node)} '{node.name}': {error}"
+
+
+def _sink_problems(sink: Sink) -> Iterable[str]:
+    given = {name.lower() for name in sink.options}
+    if "checkpointlocation" in given:
+        yield (
+            f"sink '{sink.name}': checkpoints are in the pipeline's directory (--dir); "
+            "leave out the option 'checkpointLocation'"
+        )
+    if sink.kind == FILES and "mode" in given:
+        yield f"sink '{sink.name}': files only get rows that are final; leave out mode"
+    if sink.kind == FILES and not sink.options["path"].strip():
+        yield f"sink '{sink.name}': path is empty: where do the files go?"
+
+
+def _shared_paths(nodes: Sequence[Node]) -> Iterable[str]:
+    """Yield the sinks whose files would be taken for each other's."""
+    by_path: dict[str, list[str]] = {}
+    for node in nodes:
+        if isinstance(node, Sink) and node.kind == FILES:
+            path = os.path.normpath(node.options["path"])
+            by_path.setdefault(path, []).append(f"'{node.name}'")
+    for path, sinks in by_path.items():
+        if len(sinks) > 1:
+            yield (
+                f"sinks {' and '.join(sinks)} write to {path}: Spark would take the micro-batches "
+                "of one for those of the other; give each a path of its own"
+            )
 
 
 def _choice_problem(node: Node, field: str, value: str, known: Sequence[str]) -> Iterable[str]:

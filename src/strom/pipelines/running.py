@@ -16,6 +16,7 @@ about a micro-batch that runs again is the sink's own (a topic and files: each r
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -33,7 +34,15 @@ from strom.pipelines.declaration import APPEND, BATCHES, FILES, Pipeline, Sink
 from strom.pipelines.directory import Directory
 from strom.pipelines.explaining import explain, step_of
 from strom.pipelines.failure import ChangedError, PipelineError, StepError
-from strom.pipelines.frames import FORMAT, Frames, group_of, named, plan_of, types_of
+from strom.pipelines.frames import (
+    FORMAT,
+    Frames,
+    group_of,
+    joins_streams,
+    named,
+    plan_of,
+    types_of,
+)
 from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
 from strom.pipelines.progress import SinkProgress
 from strom.pipelines.shape import SHUFFLES, changes, recut, recut_refusal, refusal, shape_of
@@ -43,6 +52,8 @@ from strom.spark.write_options import DEFAULT_PREFIX
 LOOK_SECONDS = 0.2
 #: Where Spark notes, beside the files of a sink, which micro-batches they are of.
 FILES_LOG = "_spark_metadata"
+#: A path with a file system of its own: file:/data, hdfs://…, s3a://….
+WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 #: How long a query may take to end the micro-batch that it is in before it is interrupted.
 BATCH_END_SECONDS_MAX = 30.0
 
@@ -79,27 +90,41 @@ class Query:
         return not self.query.isActive or not self.query.status["isTriggerActive"]
 
 
-def _refuse_written_files(sink: Sink) -> None:
+def _refuse_written_files(spark: SparkSession, sink: Sink) -> None:
     """Refuse files that another checkpoint has written.
 
     They have a log of the numbers of their micro-batches: a query that begins anew would count from
     0 and leave out, without a word, what it takes for written.
     """
-    path = sink.options.get("path", "")
-    if sink.kind == FILES and (Path(path) / FILES_LOG).exists():
-        raise StepError(
-            sink.name,
-            f"{path} has files of another checkpoint, and Spark would leave out micro-batches that "
-            "it takes for written; name another path, or move that directory away",
-        )
+    if sink.kind != FILES:
+        return
+    path = _where(sink.options["path"])
+    with named(sink.name):
+        if _exists(spark, f"{path}/{FILES_LOG}"):
+            raise StepError(
+                sink.name,
+                f"{path} has files of another checkpoint, and Spark would leave out micro-batches "
+                "that it takes for written; name another path, or move that directory away",
+            )
+
+
+def _where(path: str) -> str:
+    """Return a path as Spark finds it, whose own process may have begun in another directory."""
+    return path if WITH_SCHEME.match(path) else str(Path(path).absolute())
+
+
+def _exists(spark: SparkSession, path: str) -> bool:
+    """Ask the file system that Spark would write to: it may be none of this machine."""
+    java: Any = spark  # what follows is not in the public interface
+    found = java._jvm.org.apache.hadoop.fs.Path(path)
+    files = found.getFileSystem(java._jsparkSession.sessionState().newHadoopConf())
+    return bool(files.exists(found))
 
 
 def _write_files(writer: DataStreamWriter, options: dict[str, str]) -> StreamingQuery:
     if columns := options.pop("partitionBy", None):
         writer = writer.partitionBy(*(each.strip() for each in columns.split(",")))
-    if "://" not in options["path"]:
-        # Spark's own process may have begun in another directory.
-        options["path"] = str(Path(options["path"]).absolute())
+    options["path"] = _where(options["path"])
     return writer.format(options.pop("format")).options(**options).start()
 
 
@@ -139,9 +164,12 @@ class Run:
         with self._directory.held():
             try:
                 self._say(STARTING, show)
-                for sink in resets:
-                    self._reset(sink)
-                self._start(self._open_spark())
+                sinks = [self._sink_of(name) for name in resets]
+                spark = self._open_spark()
+                for sink in sinks:
+                    _refuse_written_files(spark, sink)
+                    self._directory.forget(sink.name)
+                self._start(spark)
                 state = self._follow(stopping, show)
             except Exception as error:
                 self._abandon()
@@ -174,12 +202,11 @@ class Run:
             return PipelineError(f"Spark is gone: {explain(str(error))}; see {log}")
         return error
 
-    def _reset(self, name: str) -> None:
+    def _sink_of(self, name: str) -> Sink:
         sinks = {sink.name: sink for sink in self._graph.sinks}
         if name not in sinks:
             raise PipelineError(f"--reset {name}: there is no such sink; {nearest(name, sinks)}")
-        _refuse_written_files(sinks[name])
-        self._directory.forget(name)
+        return sinks[name]
 
     def _start(self, spark: SparkSession) -> None:
         """Check every sink, then start every query."""
@@ -191,23 +218,30 @@ class Run:
                 check_mode(spark, rows[sink.name], sink.mode)
         # A plan that is shortened would hide what has changed in it.
         spark.conf.set("spark.sql.debug.maxToStringFields", "10000")
-        self._compare(rows, str(spark.conf.get(SHUFFLES)))
+        self._compare(spark, rows)
         for sink in self._graph.sinks:
             with named(sink.name):
                 query = self._write(sink, rows[sink.name], servers)
             self._queries.append(Query(query, sink, self._pipeline.name))
 
-    def _compare(self, rows: dict[str, DataFrame], shuffles: str) -> None:
+    def _compare(self, spark: SparkSession, rows: dict[str, DataFrame]) -> None:
         """Refuse sinks that do not fit their checkpoints, and keep what the checkpoints are of."""
         old = self._directory.shapes()
+        shuffles = str(spark.conf.get(SHUFFLES))
         new = {}
         for sink in self._graph.sinks:
             sources = self._graph.sources_of(sink.name)
             its_rows = rows[sink.name]
-            plan, types = plan_of(its_rows), types_of(its_rows)
-            new[sink.name] = shape_of(sink, sources, plan, types, shuffles=shuffles)
+            new[sink.name] = shape_of(
+                sink,
+                sources,
+                plan_of(its_rows),
+                types_of(its_rows),
+                shuffles=shuffles,
+                joins=joins_streams(its_rows),
+            )
             if not self._directory.checkpoint(sink.name).exists():
-                _refuse_written_files(sink)
+                _refuse_written_files(spark, sink)
             elif sink.name in old:
                 found = changes(old[sink.name], new[sink.name])
                 if found:

@@ -9,7 +9,9 @@ results. So each sink's shape is kept beside its checkpoint and compared at each
 - its stateful operators, as Spark's analysed plan has them, without the numbers that Spark
   gives to columns;
 - the types of what its groups have: the plan does not show them, and a sum of whole numbers is
-  kept otherwise than one of others.
+  kept otherwise than one of others;
+- its mode, if it has state: what is remembered until it is final would, from one mode to
+  another, never be written.
 
 Stateless steps may change freely between two runs.
 
@@ -54,6 +56,8 @@ class Shape(NamedTuple):
     types: tuple[str, ...] = ()
     #: What says which task gets which rows; empty where that is nobody's concern, or not known.
     tasks: tuple[str, ...] = ()
+    #: Empty in what was kept before there was this field.
+    mode: str = ""
 
     def write(self) -> dict[str, Any]:
         """Return it for a file."""
@@ -62,8 +66,14 @@ class Shape(NamedTuple):
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> "Shape":
         """Read what `write` returned."""
-        kept = [tuple(value.get(name, ())) for name in ("types", "tasks")]
-        return cls(dict(value["streams"]), value["target"], list(value["operators"]), *kept)
+        return cls(
+            dict(value["streams"]),
+            value["target"],
+            list(value["operators"]),
+            tuple(value.get("types", ())),
+            tuple(value.get("tasks", ())),
+            value.get("mode", ""),
+        )
 
 
 def shape_of(
@@ -73,10 +83,12 @@ def shape_of(
     types: Sequence[str] = (),
     *,
     shuffles: str = "",
+    joins: bool = False,
 ) -> Shape:
     """Return the shape of a sink from what is above it and from Spark's analysed plan of it.
 
-    `shuffles` is how many partitions Spark's settings have it shuffle into.
+    `shuffles` is how many partitions Spark's settings have it shuffle into, `joins` whether a
+    stream is joined with a stream, which may be itself.
     """
     streams = {
         source.name: next(
@@ -86,9 +98,10 @@ def shape_of(
         if source.kind != TABLE
     }
     target = sink.options.get("path") or sink.options.get("topic") or ""
-    kept = operators(plan, joins=len(streams) > 1)
+    kept = operators(plan, joins=joins or len(streams) > 1)
     tasks = tuple(_tasks(sink, sources, plan, shuffles)) if sink.kind == TOPIC else ()
-    return Shape(streams, f"{sink.kind} {target}".strip(), kept, tuple(types), tasks)
+    where = f"{sink.kind} {target}".strip()
+    return Shape(streams, where, kept, tuple(types), tasks, sink.mode)
 
 
 def _tasks(sink: Sink, sources: Iterable[Source], plan: str, shuffles: str) -> Iterator[str]:
@@ -141,6 +154,8 @@ def changes(old: Shape, new: Shape) -> list[str]:
     ]
     if old.target != new.target:
         found.append(f"it went to {old.target} and goes to {new.target} now")
+    if old.mode and old.mode != new.mode and old.operators:
+        found.append(f"its mode was {old.mode} and is {new.mode} now")
     if old.operators != new.operators:
         found.append("what it keeps in its state has changed: " + _difference(old, new))
     elif old.types and old.types != new.types:

@@ -46,21 +46,32 @@ def tell_losses(
 ) -> None:
     """Tell of all that a batch from `before` to `after` should have read and cannot."""
     gone = {topic for topic, _ in after.offsets if not _is_same(after, topic, ids)}
-    gone |= {topic for topic, _ in before.offsets.keys() - after.offsets.keys()}
+    left = before.offsets.keys() - after.offsets.keys()
+    gone |= {topic for topic, _ in left if topic not in ids}
     if gone:
-        lose(f"Topic {', '.join(sorted(gone))} was deleted before all of it was read")
+        lose(
+            f"Topic {', '.join(sorted(gone))} was deleted, or is not subscribed to any more, "
+            "before all of it was read"
+        )
     anew = {topic for topic, old in before.ids.items() if ids.get(topic, old) != old} - gone
     if anew:
         lose(
             f"Topic {', '.join(sorted(anew))} was deleted and made anew; "
             "what was not read of the old one is gone"
         )
+    dropped = {place for place in left if place[0] not in gone | anew}
+    if dropped:
+        lose(f"Partition {name_places(dropped)} is not assigned any more")
     missing = {place for place in after.offsets.keys() - start.keys() if place[0] not in gone}
     if missing:
         lose(f"Partition {name_places(missing)} was deleted before it was read")
+    stayed = {place: at for place, at in start.items() if place[0] not in anew | gone}
+    _tell_ends(before, after, stayed, lose)
+
+
+def _tell_ends(before: Progress, after: Progress, start: Mapping[Place, int], lose: OnLoss) -> None:
+    """Tell of partitions that begin too late, or end too early."""
     for place, at in sorted(start.items()):
-        if place[0] in anew | gone:
-            continue
         if place not in before.offsets and at > 0:
             lose(f"New partition {name_places({place})} begins at {at}, not at 0")
         elif after.offsets[place] < at:

@@ -38,7 +38,9 @@ class Commits:
         """Commit the offsets, unless they are the same or the commit before is still under way."""
         seconds = LAST_COMMIT_SECONDS_MAX if is_last else 0
         self._look_at_answer(seconds)
-        if self._under_way is None and progress.query and progress.offsets != self._sent:
+        # Where all topics are gone, or none has come yet, there is nothing to commit.
+        is_known = progress.query and progress.offsets
+        if self._under_way is None and is_known and progress.offsets != self._sent:
             self._under_way = self._send(group_of(self._options, progress), progress.offsets)
             self._sent = progress.offsets
             self._look_at_answer(seconds)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from strom.spark.failure import OptionError
-from strom.spark.given import SUBSCRIPTIONS, Given, tell_foreign
+from strom.spark.given import LONG_MAX, SUBSCRIPTIONS, Given, tell_foreign
 from strom.spark.limits import BATCH_ENDS, BATCH_STARTS, STREAM_STARTS, Limit, parse_limit
 from strom.spark.option_names import check_option
 from strom.spark.places import Assigned, parse_partitions
@@ -25,6 +25,8 @@ _UNITS_MS = {
     "h": 60.0 * MINUTE_MS,
     "d": 24 * 60.0 * MINUTE_MS,
 }
+#: Python would take it for something else; in names of topics there are no brackets.
+_SET_IN_SET = re.compile(r"&&|\[[^\]]*\[")
 _DURATION = re.compile(r"(?P<number>-?\d+)\s*(?P<unit>[a-z]*)")
 
 _NO_TRIGGERS = "a batch read has no triggers"
@@ -165,7 +167,7 @@ class _GivenToRead(Given):
             min_partitions=self._count("minPartitions"),
             max_records=self._count("maxRecordsPerPartition"),
             offset_attempts=self.number("fetchOffset.numRetries", 3, least=1),
-            offset_interval_ms=self.number("fetchOffset.retryIntervalMs", 1000),
+            offset_interval_ms=self.number("fetchOffset.retryIntervalMs", 1000, most=LONG_MAX),
             group_id=self.text("kafka.group.id"),
             group_prefix=self.text("groupIdPrefix"),
             warnings=tuple(warnings),
@@ -204,7 +206,7 @@ class _GivenToRead(Given):
         patience = self.number("kafka.default.api.timeout.ms", max(60_000, timeout), least=1)
         return Connection(
             bootstrap=servers,
-            client_id=self.text("kafka.client.id") or "strom-spark",
+            client_id=self.client_id(),
             read_committed=self._isolation(),
             checks_crcs=self.truth("kafka.check.crcs", True),
             fetch_bytes_max=self.number("kafka.fetch.max.bytes", 50 * 1024 * 1024),
@@ -215,8 +217,10 @@ class _GivenToRead(Given):
             send_buffer_bytes=self.number("kafka.send.buffer.bytes", -1, least=-1),
             request_timeout_ms=timeout,
             # "kafkaConsumer.pollTimeoutMs" is how long a task waits for records.
-            patience_ms=self.number("kafkaConsumer.pollTimeoutMs", patience, least=1),
-            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100),
+            patience_ms=self.number(
+                "kafkaConsumer.pollTimeoutMs", patience, least=1, most=LONG_MAX
+            ),
+            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100, most=LONG_MAX),
         )
 
     def _isolation(self) -> bool:
@@ -264,6 +268,11 @@ def _bracketed(host: str) -> str:
 
 
 def _checked_pattern(pattern: str) -> str:
+    if _SET_IN_SET.search(pattern):
+        raise OptionError(
+            f"Option 'subscribePattern': '{pattern}' has sets inside sets, which only Java knows; "
+            "write them out."
+        )
     try:
         re.compile(pattern)
     except re.error as error:

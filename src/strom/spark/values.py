@@ -48,8 +48,11 @@ FAIL, SKIP, KEEP = "fail", "skip", "keep"
 HEADERS = "array<struct<key: string, value: binary>>"
 CONNECT = "__connect.errors."
 TIMESTAMP_HEADER = "strom.errors.timestamp"
-#: Spark would leave out what is below a millisecond.
-ALL_DIGITS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+#: How times are written in JSON: by itself Spark leaves out what is below a millisecond.
+ALL_DIGITS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 #: Of a frame that is being read; no field of a schema is called so.
 _READ = "_strom_read"
 #: The column of records that could not be read, as they go to a topic of dead letters.
@@ -109,12 +112,13 @@ class Values:
         """
         if bad not in (FAIL, SKIP, KEEP):
             raise SchemaError(f"bad = '{bad}' is unknown: there is {FAIL}, {SKIP}, {KEEP}")
-        body, kind = self._resolved(records.sparkSession)
-        parse = _function(lambda values: read_column(body, values), _read_type(kind))
-        parsed = records.withColumn(_READ, parse(F.col("value").cast("binary")))
+        parsed, kind = self._read(records, count_as)
+        if bad == KEEP and BAD in map(str.lower, kind.names):
+            raise SchemaError(
+                f"the values have a field '{BAD}', and bad = '{KEEP}' a column of that name; "
+                f"choose '{SKIP}', with dead_letters for what is left out"
+            )
         reason = F.col(_READ)[REASON]
-        if count_as is not None:
-            parsed = parsed.observe(count_as, F.count(reason).alias(BAD))
         if bad == SKIP:
             parsed = parsed.where(reason.isNull())
         elif bad == FAIL:
@@ -123,12 +127,18 @@ class Values:
             parsed = parsed.withColumn(_READ, checked)
         if beside is None:
             beside = {each: F.col(_quoted(each)) for each in records.columns if each != "value"}
-        return parsed.select(*_without(beside, kind), *_fields(kind), *self._kept(records, bad))
+        kept = [F.when(reason.isNotNull(), self._letter(records)).alias(BAD)]
+        return parsed.select(
+            *_without(beside, kind), *_fields(kind), *(kept if bad == KEEP else ())
+        )
 
     def dead_letters(self, records: DataFrame, *, count_as: str | None = None) -> DataFrame:
         """Return the records that cannot be read: key, value and headers, as a topic takes them."""
-        kept = self.columns(records, KEEP, count_as=count_as).where(F.col(BAD).isNotNull())
-        return kept.select("bad.key", "bad.value", "bad.headers")
+        parsed, _ = self._read(records, count_as)
+        letters = parsed.where(F.col(_READ)[REASON].isNotNull()).select(
+            self._letter(records).alias(BAD)
+        )
+        return letters.select("bad.key", "bad.value", "bad.headers")
 
     def bytes(self) -> Column:
         """Return a value made of the columns that are called like the schema's fields."""
@@ -137,8 +147,19 @@ class Values:
             *(F.col(_quoted(each.name)).cast(each.dataType).alias(each.name) for each in kind)
         )
         if isinstance(body, JsonBody):
-            return F.to_json(row, {"timestampFormat": ALL_DIGITS}).cast("binary")
+            return F.to_json(row, ALL_DIGITS).cast("binary")
         return _function(lambda rows: write_column(body, rows), BinaryType())(row)
+
+    def _read(self, records: DataFrame, count_as: str | None) -> tuple[DataFrame, StructType]:
+        """Return the records with what was read of their values, and the columns of that."""
+        body, kind = self._resolved(records.sparkSession)
+        # Here and not in a worker, in the midst of a query: columns that such values cannot have.
+        body.reader()
+        parse = _function(lambda values: read_column(body, values), _read_type(kind))
+        parsed = records.withColumn(_READ, parse(F.col("value").cast("binary")))
+        if count_as is not None:
+            parsed = parsed.observe(count_as, F.count(F.col(_READ)[REASON]).alias(BAD))
+        return parsed, kind
 
     def _resolved(self, spark: SparkSession) -> tuple[Body, StructType]:
         """Return the layout, and the columns as Spark's type."""
@@ -157,17 +178,14 @@ class Values:
             place += [F.col("topic"), F.lit("-"), F.col("partition").cast("string")]
         return F.concat(*place, F.lit(f" is no {self._body.label}: "), F.col(_READ)[REASON])
 
-    def _kept(self, records: DataFrame, bad: str) -> list[Column]:
-        if bad != KEEP:
-            return []
-        reason = F.col(_READ)[REASON]
-        letter = F.struct(
+    def _letter(self, records: DataFrame) -> Column:
+        """Return a record as it goes to a topic of dead letters, with the reason."""
+        return F.struct(
             _or_null(records, "key", "binary").alias("key"),
             F.col("value").cast("binary").alias("value"),
             self._headers(records).alias("headers"),
-            reason.alias(REASON),
+            F.col(_READ)[REASON].alias(REASON),
         )
-        return [F.when(reason.isNotNull(), letter).alias(BAD)]
 
     def _headers(self, records: DataFrame) -> Column:
         reason = F.concat(F.lit(f"it is no {self._body.label}: "), F.col(_READ)[REASON])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from strom.records.compression import CODEC_NAMES, Codec
 from strom.spark.failure import OptionError
-from strom.spark.given import Given, tell_foreign
+from strom.spark.given import LONG_MAX, Given, tell_foreign
 from strom.spark.option_names import KAFKA, PLAIN_ONLY, Settings, nearest
 from strom.spark.options import Connection
 
@@ -99,6 +99,8 @@ TRANSACTION_TIMEOUT_MS = 5 * 60 * 1000
 DEFAULT_PREFIX = "strom"
 
 _CODECS = {name: codec for codec, name in CODEC_NAMES.items()}
+#: The levels that codecs have, as Kafka takes them.
+_LEVELS = {Codec.GZIP: (-1, 9), Codec.LZ4: (1, 17), Codec.ZSTD: (-131072, 22)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,20 +186,21 @@ class _GivenToWrite(Given):
             )
         return Connection(
             bootstrap=servers,
-            client_id=self._options.get("kafka.client.id") or "strom-spark",
+            client_id=self.client_id(),
             receive_buffer_bytes=self.number("kafka.receive.buffer.bytes", -1, least=-1),
             send_buffer_bytes=self.number("kafka.send.buffer.bytes", -1, least=-1),
             request_timeout_ms=self.number("kafka.request.timeout.ms", 30_000, least=1),
-            patience_ms=self.number("kafka.max.block.ms", 60_000, least=1),
-            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100),
+            patience_ms=self.number("kafka.max.block.ms", 60_000, least=1, most=LONG_MAX),
+            retry_backoff_ms=self.number("kafka.retry.backoff.ms", 100, most=LONG_MAX),
         )
 
     def _delivery(self, warnings: list[str]) -> Delivery:
         codec = self._codec()
         level = None
-        if codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
+        if codec in _LEVELS:
             name = f"kafka.compression.{CODEC_NAMES[codec]}.level"
-            level = self.number(name, 0, least=-(2**31)) if name in self._options else None
+            least, most = _LEVELS[codec]
+            level = self.number(name, 0, least=least, most=most) if name in self._options else None
         in_flight = self.number(f"{KAFKA}{IN_FLIGHT}", IN_FLIGHT_MAX, least=1)
         if in_flight > IN_FLIGHT_MAX:
             warnings.append(
@@ -206,12 +209,12 @@ class _GivenToWrite(Given):
             )
         return Delivery(
             batch_bytes=self.number("kafka.batch.size", BATCH_BYTES),
-            buffer_bytes=self.number("kafka.buffer.memory", 32 * 1024 * 1024, least=1),
+            buffer_bytes=self.number("kafka.buffer.memory", 32 << 20, least=1, most=LONG_MAX),
             codec=codec,
             codec_level=level,
             in_flight_max=min(in_flight, IN_FLIGHT_MAX),
             timeout_ms=self.number("kafka.delivery.timeout.ms", 120_000, least=1),
-            metadata_age_ms=self.number("kafka.metadata.max.age.ms", 5 * 60 * 1000),
+            metadata_age_ms=self.number("kafka.metadata.max.age.ms", 5 * 60 * 1000, most=LONG_MAX),
             ignores_keys=self.truth("kafka.partitioner.ignore.keys", False),
         )
 

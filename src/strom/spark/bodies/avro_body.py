@@ -115,7 +115,9 @@ def _layout(schema: str) -> Layout:
     except (
         fastavro.schema.SchemaParseException,
         fastavro.schema.UnknownType,
+        # fastavro lets through what a schema of another shape leads to.
         LookupError,
+        TypeError,
     ) as error:
         raise SchemaError(f"this is no Avro schema: {error}") from None
     if not isinstance(parsed, dict) or parsed["type"] != "record":

@@ -19,6 +19,7 @@ union is wrapped into a record of one field, which Avro writes as that field alo
 then a struct of the right member by itself.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -112,6 +113,8 @@ class _Walk:
 
     def _record(self, schema: dict[str, Any]) -> Layout:
         name = schema["name"]
+        if twice := _twice(each["name"] for each in schema["fields"]):
+            raise SchemaError(f"'{name}' has two fields '{twice}'")
         self._open.append(name)
         fields = {each["name"]: self.layout(each["type"]) for each in schema["fields"]}
         self._open.remove(name)
@@ -127,6 +130,8 @@ class _Walk:
 
     def _union(self, branches: list[Any]) -> Layout:
         others = [each for each in branches if each != "null"]
+        if not others:
+            raise SchemaError("a union without a type but null has nothing to be a column of")
         if len(others) == 1:
             inner = self.layout(others[0])
             wire = ["null" if each == "null" else inner.wire for each in branches]
@@ -162,6 +167,12 @@ class _Walk:
         )
 
 
+def _twice(names: Iterable[str]) -> str | None:
+    """Return a name that comes again, if one does."""
+    counted = Counter(names)
+    return next((name for name, count in counted.items() if count > 1), None)
+
+
 def _without_logical_type(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "logicalType"}
 
@@ -187,7 +198,9 @@ def _time_kind(name: str) -> str:
 
 
 def _decimal_kind(schema: dict[str, Any]) -> str:
-    precision, scale = schema["precision"], schema.get("scale", 0)
+    precision, scale = schema.get("precision", 0), schema.get("scale", 0)
+    if precision < 1:
+        raise SchemaError("a decimal needs a precision, its number of digits")
     if precision > DECIMAL_DIGITS_MAX:
         raise SchemaError(f"a decimal has {DECIMAL_DIGITS_MAX} digits at most, not {precision}")
     return f"decimal({precision},{scale})"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def json_body(columns: str) -> JsonBody:
     """Return JSON with columns as in SQL."""
+    if not columns.strip():
+        raise SchemaError("which columns does the JSON have? 'rider STRING, km DOUBLE'")
     return JsonBody(columns)
 
 
@@ -26,7 +28,10 @@ def avro_body(schema: str | Path | Mapping[str, Any], schema_id: int | None = No
     elif isinstance(schema, str) and schema.lstrip()[:1] in ("{", "[", '"'):
         text = schema
     else:
-        text = _content(Path(schema)).decode()
+        try:
+            text = _content(Path(schema)).decode()
+        except UnicodeDecodeError as error:
+            raise SchemaError(f"the schema {schema} is no UTF-8: {error.reason}") from None
     return AvroBody(text, schema_id)
 
 

@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -44,6 +44,10 @@ Shape = Callable[[Value], Value]
 
 _BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
+#: As numbers stand in quotes; Python would also take digits in groups.
+_QUOTED = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+#: A zone as a distance from UTC, as Spark and Java write it: +01, +05:30, GMT-3.
+_DISTANCE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d\d)(?::?(\d\d))?)?", re.ASCII)
 _NOT_FINITE = {
     "NaN": math.nan,
     "Infinity": math.inf,
@@ -265,14 +269,14 @@ def _decimal(precision: int, scale: int) -> Shape:
     context = Context(prec=precision, rounding=ROUND_HALF_UP)
 
     def shape(value: Value) -> Decimal:
+        if type(value) is str and not _QUOTED.fullmatch(value):
+            raise _unfit(value, "number")
         if type(value) not in (int, Decimal, str):
             raise _unfit(value, "number")
         try:
             number = Decimal(value)
         except InvalidOperation:
             raise _unfit(value, "number") from None
-        if not number.is_finite():
-            raise _unfit(value, "number")
         try:
             return number.quantize(step, context=context)
         except InvalidOperation:
@@ -341,8 +345,11 @@ def _zone(name: str) -> tzinfo:
     if name in ("UTC", "Z", "Etc/UTC"):
         return UTC
     try:
-        if name[:1] in "+-":
-            return datetime.strptime(name, "%z").tzinfo or UTC
+        if found := _DISTANCE.fullmatch(name):
+            sign, *parts = found.groups(default="0")
+            hours, minutes, seconds = map(int, parts)
+            away = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+            return timezone(-away if sign == "-" else away)
         return ZoneInfo(name)
     except (ValueError, ZoneInfoNotFoundError):
         raise SchemaError(f"the session's time zone '{name}' is none that Python knows") from None
