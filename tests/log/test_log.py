@@ -182,6 +182,17 @@ def test_segments_are_rolled_when_their_index_is_full():
     assert len(values_of(log)) == 30
 
 
+def test_index_interval_bytes_changes_while_a_segment_is_written():
+    log = open_log(new_disk(), dataclasses.replace(SMALL, index_interval_bytes=10_000))
+    for _ in range(10):
+        append(log, b"x" * 32)
+    assert len(log.active.offset_index()) == 0
+    log.config = SMALL
+    for _ in range(5):
+        append(log, b"x" * 32)
+    assert len(log.active.offset_index()) == 3
+
+
 def test_segments_are_rolled_before_an_offset_is_too_far_for_the_index():
     log = open_log(new_disk())
     append(log, b"a")
