@@ -10,6 +10,7 @@ from strom.log.producers import Origin
 from strom.log.segment import Segment
 from strom.records.batch import compute_crc, read_header
 from strom.records.record import Record, write_batch
+from strom.testing.disk import FakeDisk
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import (
     NOW,
@@ -322,6 +323,32 @@ def test_closing_an_untouched_log_writes_nothing():
     changes = disk.changes
     log.close()
     assert disk.changes == changes
+
+
+def test_a_flush_syncs_names_once_that_of_a_new_directory_too():
+    """A disk need not keep names in the order they were made, as the fake one does."""
+    synced = []
+
+    class Noting(FakeDisk):
+        def sync_directory(self, path):
+            synced.append(path)
+            super().sync_directory(path)
+
+    disk = Noting()
+    disk.make_directory("/data")
+    log = open_log(disk)
+
+    def names_synced():
+        append(log, b"x")
+        flush = log.begin_flush()
+        flush.run()
+        log.end_flush(flush, NOW)
+        return [synced.pop(0) for _ in list(synced)]
+
+    assert names_synced() == [PATH, "/data"]
+    assert names_synced() == []
+    log.roll(NOW)
+    assert names_synced() == [PATH]
 
 
 def test_flush_is_due_by_count_and_by_time_and_moves_the_recovery_point():
