@@ -1,4 +1,6 @@
-"""The checkpoints of a broker's logs: written when it stops, and when retention has deleted."""
+"""What a stop and retention leave on disk: checkpoints, and files that go later."""
+
+import time
 
 import pytest
 
@@ -7,7 +9,7 @@ from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
 from tests.conformance.batches import batch
-from tests.conformance.raw import Raw
+from tests.conformance.raw import PATIENCE_SECONDS, Raw
 
 
 @pytest.fixture
@@ -48,3 +50,21 @@ def test_retention_notes_at_once_where_logs_begin(disk):
         on_loop(local, Housekeeping(local.broker.parts, None).retain())
         assert f"{TOPIC} 0 3" in noted(disk, "recovery-point-offset")
         assert noted(disk, "log-start-offset") == ["1", "kept 0 1"]
+
+
+def deleted(disk, topic):
+    return [name for name, _ in disk.scan(f"/data/{topic}-0") if name.endswith(".log.deleted")]
+
+
+def test_what_retention_took_out_stays_for_the_delay_of_its_topic(disk):
+    """DSK-19: `file.delete.delay.ms`."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 2)
+        create(raw, "soon", partitions=1, file_delete_delay_ms=1)
+        produce(raw, "soon", batch([b"v"]))
+        on_loop(local, Housekeeping(local.broker.parts, None).retain())
+        assert local.broker.parts.replicas.find("soon", 0).log.start_offset == 1
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while deleted(disk, "soon"):
+            assert time.monotonic() < deadline
+        assert len(deleted(disk, TOPIC)) == 2
