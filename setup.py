@@ -43,6 +43,7 @@ COMPILED = (
     "records/validate",
     "records/record",
     "records/keyed",
+    "records/control_key",
     "records/marker",
     "log/index",
     "log/segment",

@@ -243,6 +243,20 @@ def test_a_sync_without_room_takes_the_directory_out_of_use(disk, caplog):
     assert error.startswith("The log directory /data failed ([Errno 28]")
 
 
+def test_a_write_that_fails_takes_the_directory_out_of_use_at_once(disk, caplog):
+    """Nobody may be led to a partition that takes nothing more."""
+    local = broker_on(disk).start()
+    with Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        disk.fail_next("write_at", errno.EIO)
+        assert produced(raw) == "kafka_storage_error"
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError):
+        local.stop()
+    (error,) = told(caplog, logging.ERROR)
+    assert error.startswith("The log directory /data failed ([Errno 5]")
+
+
 # Snapshots of the metadata.
 
 

@@ -103,3 +103,26 @@ def test_who_was_served_goes_to_the_end_of_the_queue(sessions):
     opened = resolve(sessions, request(topics={"a": [(0, 0), (1, 0), (2, 0)]})).session
     took_turn(opened, [opened.wanted["a", 0]])
     assert list(opened.wanted) == [("a", 1), ("a", 2), ("a", 0)]
+
+
+def test_a_session_in_use_makes_room_for_a_larger_one_only_when_it_is_old(sessions):
+    opened = [resolve(sessions, request(topics={"a": [(0, 5)]})).session for _ in range(2)]
+    later = EVICTION_IDLE_MS + 1
+    for each in opened:
+        resolve(sessions, request(each.session_id, 1), later)
+    assert resolve(sessions, request(topics={"b": [(0, 5)]}), later).session is None
+    larger = request(topics={"b": [(0, 5), (1, 5)]})
+    first = resolve(sessions, larger, later).session
+    assert first is not None
+    second = resolve(sessions, larger, later).session
+    assert second is not None
+    # Both are young now, however small they are.
+    assert (
+        resolve(sessions, request(topics={"c": [(n, 0) for n in range(9)]}), later).session is None
+    )
+
+
+def test_a_session_without_partitions_is_over(sessions):
+    opened = resolve(sessions, request(topics={"a": [(0, 5)]})).session
+    left = resolve(sessions, request(opened.session_id, 1, forgotten={"a": [0]}))
+    assert (left.session, names(left), len(sessions)) == (None, [], 0)

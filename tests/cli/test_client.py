@@ -1,3 +1,4 @@
+import logging
 import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +7,14 @@ import pytest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
-from strom.cli.client import address, properties, split_address, unknown_topic
+from strom.cli.client import (
+    REPEAT_SECONDS,
+    Repeats,
+    address,
+    properties,
+    split_address,
+    unknown_topic,
+)
 from strom.cli.failure import Failure
 from strom.cli.options import ClientOptions
 from strom.cli.plain import ask
@@ -117,3 +125,36 @@ def test_the_nearest_name_is_offered():
         "Topic 'flugdatn' does not exist as expected (did you mean 'flugdaten'?)"
     )
     assert str(unknown_topic("xyz", known)) == "Topic 'xyz' does not exist as expected"
+
+
+@pytest.mark.parametrize("host", [".", "a..b", "a" * 70])
+def test_a_name_that_no_host_can_have_is_one_line(strom, host):
+    result = strom("topic", "list", "-b", f"{host}:1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"strom: no broker at {host}:1: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["error_cb", "stats_cb", "default.topic.config", "on_commit"])
+def test_a_property_that_no_text_can_be_is_one_line(on_cluster, topic, name):
+    result = on_cluster("consume", topic, "-X", f"{name}=x", code=2)
+    assert result.stderr.startswith("strom: client property: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_client_library_does_not_say_the_same_many_times_a_second():
+    """While a broker is away, each attempt to reach it is a line of librdkafka's."""
+    shown = Repeats()
+
+    def is_shown(text, at):
+        line = logging.makeLogRecord({"msg": text, "created": at})
+        return shown.filter(line)
+
+    refused = "FAIL host:1: Connection refused (after {}ms in state CONNECT)"
+    assert is_shown(refused.format(0), 100.0)
+    assert not is_shown(refused.format(0), 100.05)
+    assert not is_shown(refused.format(4), 100.1)
+    assert is_shown("FAIL host:2: Connection refused", 100.2)
+    assert not is_shown(refused.format(0), 99.0 + REPEAT_SECONDS)
+    assert is_shown(refused.format(0), 100.0 + REPEAT_SECONDS)
+    assert not is_shown(refused.format(0), 101.0 + REPEAT_SECONDS)

@@ -1,5 +1,6 @@
 """What goes wrong for any command alike."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,3 +34,27 @@ def check_one_line(command):
         )
     assert ended.stderr == "strom: cannot write: No space left on device\n"
     assert ended.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("closed", "command", "code"),
+    [
+        (0, ("produce", "t", "-b", "127.0.0.1:1"), 1),
+        (1, ("storage", "info", "{formatted}"), 0),
+        (2, ("storage", "info", "{formatted}"), 0),
+        (2, ("storage", "info", "nowhere"), 1),
+    ],
+)
+def test_a_stream_that_is_closed_is_nobody_there(strom, tmp_path, closed, command, code):
+    """As `>&-` leaves it, and some schedulers."""
+    strom("storage", "format", str(tmp_path))
+    ended = subprocess.run(
+        [sys.executable, "-m", "strom", *(each.format(formatted=tmp_path) for each in command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: os.close(closed),
+    )
+    assert ended.returncode == code, ended.stderr
+    assert bool(ended.stdout) == (code == 0 and closed != 1)
+    assert ended.stderr.count("\n") == (code and closed != 2)

@@ -90,8 +90,20 @@ def test_a_header_whose_name_is_no_text_stops_no_reader(on_cluster, bootstrap, t
             "headers is no text: it has half a character",
         ),
         ("[" * 100_000, "is not JSON: it is nested too deeply"),
+        ('{"value": 1, "headers": "ab"}', "headers should be an object or a list of pairs"),
+        ('{"value": 1, "headers": ["ab"]}', "headers should be an object or a list of pairs"),
+        ('{"value": 1, "headers": [[1, "b"]]}', "headers should be an object or a list of pairs"),
     ],
-    ids=["value", "in a value", "header name", "header value", "nested"],
+    ids=[
+        "value",
+        "in a value",
+        "header name",
+        "header value",
+        "nested",
+        "headers: text",
+        "headers: texts",
+        "headers: numbered",
+    ],
 )
 def test_json_that_stands_for_no_record_is_one_line(on_cluster, topic, line, fault):
     result = on_cluster("produce", topic, "--from-json", text=line + "\n", code=1)

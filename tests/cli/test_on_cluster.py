@@ -160,11 +160,12 @@ def test_json_brings_everything_back(on_cluster, topic):
         {"key": "", "value": "", "headers": [["x", "1"], ["x", "2"]]},
         {"key": "k", "value_base64": "/wA=", "timestamp": 1_234_567_890_123},
         {"value": "v", "headers_base64": [["id", "/wA="], ["n", None], ["t", "YQ=="]]},
+        {"value": True, "headers": {"t": True, "o": {"x": 1}, "l": ["ü"], "n": 1.5}},
     ]
     text = "".join(json.dumps(record) + "\n" for record in records)
     on_cluster("produce", topic, "--from-json", "-p", "1", text=text)
     first = [json.loads(line) for line in read_all(on_cluster, topic, "--json")]
-    assert [record["key"] for record in first] == ["k", None, "", "k", None]
+    assert [record["key"] for record in first] == ["k", None, "", "k", None, None]
     assert first[0]["value"] == '{"speed":1.5,"phase":"Liftoff"}'
     assert first[0]["headers"] == [["a", "1"], ["b", None]]
     assert first[1]["value"] is None
@@ -174,6 +175,8 @@ def test_json_brings_everything_back(on_cluster, topic):
     assert first[4]["headers"] == [["id", "\ufffd\0"], ["n", None], ["t", "a"]]
     assert first[4]["headers_base64"] == records[4]["headers_base64"]
     assert "headers_base64" not in first[0]
+    assert first[5]["value"] == "true"
+    assert first[5]["headers"] == [["t", "true"], ["o", '{"x":1}'], ["l", '["ü"]'], ["n", "1.5"]]
 
     on_cluster("produce", topic, "--from-json", "-p", "2", text="\n".join(map(json.dumps, first)))
     again = [json.loads(line) for line in read_all(on_cluster, topic, "--json", "-p", "2")]

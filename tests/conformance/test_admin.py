@@ -207,6 +207,12 @@ def lists_are_appended_to_and_subtracted_from(talk):
     describe(talk, "cleanup.policy")
     change(talk, ("retention.ms", APPEND, "1"))
     change(talk, ("retention.ms", SUBTRACT, "1"))
+    for odd in ("", ",", " ", ",compact, delete ,", "compact,", "compact,,"):
+        change(talk, ("cleanup.policy", APPEND, odd))
+        describe(talk, "cleanup.policy")
+    for odd in ("", ",", ",compact", "gone, compact ,"):
+        change(talk, ("cleanup.policy", SUBTRACT, odd))
+        describe(talk, "cleanup.policy")
 
 
 def what_is_twice_in_a_list_is_there_once(talk):
@@ -257,6 +263,12 @@ def broker_settings_change_as_far_as_kafka_lets_them(talk):
     change(talk, ("log.retention.ms", SET, "soon"), resource=default)
     change(talk, ("log.retention.ms", SET, "1"), resource=(BROKER, "99"))
     change(talk, ("log.retention.ms", SET, "1"), resource=(BROKER, "one"))
+    change(talk, ("min.insync.replicas", SET, "0"), resource=node)
+    change(talk, ("min.insync.replicas", SET, "2"), resource=node)
+    of_listener = "listener.name.plaintext."
+    change(talk, (f"{of_listener}max.connections", SET, "5000"), resource=default)
+    change(talk, (f"{of_listener}max.connections", DELETE, None), resource=default)
+    change(talk, (f"{of_listener}ssl.keystore.location", SET, "/x"), resource=default)
     change(talk, ("log.cleaner.io.buffer.size", SET, "600000"), resource=default)
     describe(talk, "log.cleaner.io.buffer.size", resource=node)
     change(talk, ("log.cleaner.io.buffer.size", SET, "700000"), resource=node)

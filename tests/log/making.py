@@ -10,7 +10,8 @@ from strom.log.log import Log
 from strom.log.producers import Origin
 from strom.log.times import FirstAt, Latest
 from strom.records.batch import TRANSACTIONAL_FLAG
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import NO_PRODUCER, Producer, Record, read_records, write_batch
 from strom.testing.disk import FakeDisk
 

@@ -12,7 +12,8 @@ from strom.records.batch import (
     read_header,
 )
 from strom.records.control import leader_change_batch, snapshot_footer_batch, snapshot_header_batch
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer, Record, seal, write_batch
 
 SEGMENT = "00000000000000000000.log"

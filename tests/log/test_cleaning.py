@@ -15,7 +15,7 @@ from strom.log.cleaning_choice import find_cleanable
 from strom.log.cleaning_swap import SwapGivenUpError
 from strom.log.segment import RELATIVE_MAX
 from strom.records.compression import Codec
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Producer, Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Producer, read_records
 from strom.testing.disk import PowerCutError
 from tests.log.cleaning import COMPACT, DAY, clean_log, contents, put, put_transactional

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from strom.log.log import Log
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Producer
 from strom.testing.disk import FakeDisk, PowerCutError
 from tests.log.making import (

@@ -49,6 +49,24 @@ def test_truncation_keeps_what_is_below(steps, offset):
     assert kept.positions == index.positions[: len(kept)]
 
 
+@given(STEPS, st.integers(0, 3000), st.booleans())
+def test_what_comes_after_a_truncation_is_written(steps, offset, is_written):
+    """Also where the file had more entries than are kept."""
+    data = filled(steps).pending()
+    index = OffsetIndex.read(data, 10**9) if is_written else filled(steps)
+    times = TimeIndex()
+    for number in range(len(steps)):
+        times.maybe_append(1000 + number, number)
+    if is_written:
+        times = TimeIndex.read(times.pending())
+    kept, kept_times = index.truncated(offset), times.truncated(offset)
+    entries, time_entries = len(kept), len(kept_times)
+    kept.append(10**6, 10**6)
+    kept_times.maybe_append(10**6, 10**6)
+    assert len(kept.pending()) == 8 * (1 if is_written else entries + 1)
+    assert len(kept_times.pending()) == 12 * (1 if is_written else time_entries + 1)
+
+
 @given(st.lists(st.integers(-5, 2**42), max_size=40))
 def test_a_time_index_holds_ascending_times_and_is_read_as_it_was_written(times):
     index = TimeIndex()

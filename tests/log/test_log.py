@@ -10,6 +10,7 @@ from strom.log.producers import Origin
 from strom.log.segment import Segment
 from strom.records.batch import compute_crc, read_header
 from strom.records.record import Record, write_batch
+from strom.testing.disk import FakeDisk
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import (
     NOW,
@@ -182,6 +183,17 @@ def test_segments_are_rolled_when_their_index_is_full():
     assert len(values_of(log)) == 30
 
 
+def test_index_interval_bytes_changes_while_a_segment_is_written():
+    log = open_log(new_disk(), dataclasses.replace(SMALL, index_interval_bytes=10_000))
+    for _ in range(10):
+        append(log, b"x" * 32)
+    assert len(log.active.offset_index()) == 0
+    log.config = SMALL
+    for _ in range(5):
+        append(log, b"x" * 32)
+    assert len(log.active.offset_index()) == 3
+
+
 def test_segments_are_rolled_before_an_offset_is_too_far_for_the_index():
     log = open_log(new_disk())
     append(log, b"a")
@@ -311,6 +323,32 @@ def test_closing_an_untouched_log_writes_nothing():
     changes = disk.changes
     log.close()
     assert disk.changes == changes
+
+
+def test_a_flush_syncs_names_once_that_of_a_new_directory_too():
+    """A disk need not keep names in the order they were made, as the fake one does."""
+    synced = []
+
+    class Noting(FakeDisk):
+        def sync_directory(self, path):
+            synced.append(path)
+            super().sync_directory(path)
+
+    disk = Noting()
+    disk.make_directory("/data")
+    log = open_log(disk)
+
+    def names_synced():
+        append(log, b"x")
+        flush = log.begin_flush()
+        flush.run()
+        log.end_flush(flush, NOW)
+        return [synced.pop(0) for _ in list(synced)]
+
+    assert names_synced() == [PATH, "/data"]
+    assert names_synced() == []
+    log.roll(NOW)
+    assert names_synced() == [PATH]
 
 
 def test_flush_is_due_by_count_and_by_time_and_moves_the_recovery_point():

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from strom.log.cold import patiently
 from strom.records.batch import read_header
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Producer, read_records
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples

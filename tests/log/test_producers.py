@@ -5,7 +5,7 @@ import pytest
 from strom.log.producers import SEQUENCE_MAX
 from strom.log.snapshots import read_snapshot, write_snapshot
 from strom.records.batch import read_header
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Producer
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import (

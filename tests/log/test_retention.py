@@ -91,6 +91,15 @@ def test_deleted_records_take_their_segments_with_them():
     assert [each.base_offset for each in log.segments] == [60]
 
 
+def test_dsk_21_deleted_records_take_their_epochs_and_the_recovery_point_with_them():
+    _, log = filled(KEEP_ALL)
+    assert log.epochs.entries == ((0, 0), (1, 30))
+    assert log.recovery_point == 0
+    log.raise_start_offset(35)
+    assert log.epochs.entries == ((1, 35),)
+    assert log.recovery_point == 35
+
+
 def test_nothing_above_the_high_watermark_goes():
     _, log = filled(dataclasses.replace(SMALL, retention_ms=0))
     log.retain(NOW + 10**9, high_watermark=39)

@@ -19,7 +19,8 @@ from strom.records.control import (
     write_control,
     write_control_batch,
 )
-from strom.records.marker import ControlType, read_control_type, write_control_key, write_marker
+from strom.records.control_key import ControlType, write_control_key
+from strom.records.marker import write_marker
 from strom.records.record import Producer, Record, read_records
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -123,17 +124,9 @@ def test_marker_tells_the_coordinator_epoch():
     assert read_control(record).message.coordinator_epoch == 77
 
 
-def test_type_of_a_later_version_is_unknown():
+def test_type_of_a_later_version_has_no_message():
     key = struct.pack(">hh", 0, 99)
-    assert read_control_type(key) is ControlType.UNKNOWN
     assert read_control(Record(0, 0, key, b"?")) == (ControlType.UNKNOWN, None)
-
-
-@pytest.mark.parametrize("key", [None, b"", b"\0\0\0", b"\xff\xff\0\0"])
-def test_broken_key_is_invalid(key):
-    with pytest.raises(KafkaError) as caught:
-        read_control_type(key)
-    assert caught.value.code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("type_", [each for each in ControlType if each >= 0])

@@ -5,13 +5,8 @@ from hypothesis import strategies as st
 
 from strom.log.producers import read_marker
 from strom.records.batch import CONTROL_FLAG, HEADER_SIZE, TRANSACTIONAL_FLAG, read_header
-from strom.records.marker import (
-    MARKER_BYTES,
-    ControlType,
-    read_packed,
-    write_control_key,
-    write_marker,
-)
+from strom.records.control_key import ControlType, write_control_key
+from strom.records.marker import MARKER_BYTES, read_packed, write_marker
 from strom.records.record import Producer, Record, read_records, write_batch
 
 OUTCOMES = st.sampled_from([ControlType.COMMIT, ControlType.ABORT])

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from strom.log.config import LogConfig
 from strom.records.batch import TRANSACTIONAL_FLAG, read_header
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.replication.waiting import Waiter

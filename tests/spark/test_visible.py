@@ -3,7 +3,8 @@
 import pytest
 
 from strom.records.batch import TRANSACTIONAL_FLAG
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer, Record, write_batch
 from strom.spark.visible import Sight, whole_batches
 from strom.wire.errors import KafkaError

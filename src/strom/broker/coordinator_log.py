@@ -19,8 +19,8 @@ from strom.records.batch import (
     Header,
     read_header,
 )
+from strom.records.control_key import ControlType
 from strom.records.keyed import write_keyed
-from strom.records.marker import ControlType
 from strom.records.record import Producer, read_records
 from strom.replicated.machine import CoordinatorMachine, KeyValue, Transaction
 from strom.replication.partition import Partition

@@ -27,7 +27,8 @@ from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.log.cold import warmed
 from strom.metadata.image import Image
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer
 from strom.replication.partition import Partition
 from strom.transactions.machine import TransactionMachine

@@ -45,7 +45,7 @@ from strom.raft.election import ElectionState, read_election, write_election
 from strom.raft.node import LogEnd, Node, Role
 from strom.raft.voters import ReplicaKey, Voters, version_message
 from strom.records.control import leader_change, write_control_batch
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Record, read_records, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 

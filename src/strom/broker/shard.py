@@ -13,7 +13,8 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 from strom.broker.coordinator_log import CoordinatorLog
 from strom.broker.pending import Pending, answer_of
 from strom.broker.timers import Timers
-from strom.records.marker import ControlType, write_marker
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer
 from strom.replicated.machine import (
     CoordinatorMachine,

@@ -20,7 +20,7 @@ from strom.metadata.records import read_record, write_record
 from strom.raft.voters import Voters, version_message
 from strom.records.batch import HEADER_SIZE, Header, compute_crc, read_header
 from strom.records.control import read_control, snapshot_footer_batch, write_control_batch
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import Record, read_records, write_batch
 from strom.wire.lazy import lazy
 

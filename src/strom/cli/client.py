@@ -6,6 +6,7 @@ to know at once, so the address is tried with a plain connection first.
 
 import difflib
 import logging
+import re
 import socket
 import sys
 from collections.abc import Iterable, Iterator
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 ANSWER_SECONDS_MAX = 10.0
 CONNECT_SECONDS_MAX = 3.0
 DEFAULT_PORT = 9092
+#: How long the client library's log does not say the same again.
+REPEAT_SECONDS = 30.0
 
 #: Names of the Java client that librdkafka does not know under the same name.
 JAVA_NAMES = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.request.size": "message.max.bytes"}
+
+_TOOK = re.compile(r"after \d+ms")
 
 Properties = dict[str, Any]
 Client: TypeAlias = "AdminClient | Producer | Consumer"
@@ -92,7 +97,8 @@ def bad_properties() -> Iterator[None]:
 
     try:
         yield
-    except KafkaException as error:
+    except (KafkaException, TypeError, AttributeError) as error:
+        # The two of Python: a property that stands for a function (`error_cb`) or an object.
         raise Failure(f"client property: {text_of(error)}", USED_WRONGLY) from None
 
 
@@ -106,6 +112,9 @@ def require_reachable(settings: Properties) -> tuple[str, int]:
             socket.create_connection((host, port), timeout=CONNECT_SECONDS_MAX).close()
         except OSError as error:
             reasons.append(f"{address.strip()}: {error.strerror or 'no answer'}")
+        except UnicodeError:
+            # Of what it cannot look up, Python says so in another way than the system.
+            reasons.append(f"{address.strip()}: no host can have that name")
         else:
             return host, port
     raise Failure(
@@ -136,8 +145,31 @@ def logger() -> logging.Logger:
         logging.addLevelName(logging.WARNING, "WARN")
         log.addHandler(handler)
         log.setLevel(logging.WARNING)
+        log.addFilter(Repeats())
         log.propagate = False
     return log
+
+
+class Repeats(logging.Filter):
+    """Lets a line through once in a while: librdkafka tells of each attempt to reach a broker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: When each line was last shown; lines differ by what happened, not by how long it took.
+        self._shown_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is new, or was last shown long ago."""
+        line = _TOOK.sub("", record.getMessage())
+        before = self._shown_at.get(line)
+        if before is not None and 0 <= record.created - before < REPEAT_SECONDS:
+            return False
+        self._shown_at = {line: record.created} | {
+            each: at
+            for each, at in self._shown_at.items()
+            if record.created - at < REPEAT_SECONDS and each != line
+        }
+        return True
 
 
 @contextmanager

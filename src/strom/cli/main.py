@@ -23,6 +23,7 @@ LEAN_COMMANDS = {("up",): "strom.cli.up", ("broker", "start"): "strom.cli.broker
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name; return the exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    open_streams()
     try:
         with unwinding():
             code = run_lean(arguments)
@@ -39,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ENDED_BY_SIGNAL + signal.SIGINT
     except Ended as ended:
         return ended.exit_code
+
+
+def open_streams() -> None:
+    """Give standard streams that were closed (`>&-`, some schedulers) to the null device.
+
+    Else the next socket would get the number of one, and whatever is printed.
+    """
+    # In the order of their numbers: each takes the lowest that is free.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
 
 
 def discard_output() -> None:

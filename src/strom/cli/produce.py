@@ -282,8 +282,11 @@ def json_bytes(line: dict[str, Any], name: str, number: int) -> bytes | None:
     if f"{name}_base64" in line:
         return from_base64(line[f"{name}_base64"], f"{name}_base64", number)
     value = line.get(name)
-    if value is None:
-        return None
+    return None if value is None else text_bytes(value, name, number)
+
+
+def text_bytes(value: object, name: str, number: int) -> bytes:
+    """Return a text as it is, anything else as JSON."""
     if not isinstance(value, str):
         value = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return whole_text(value, name, number).encode()
@@ -308,18 +311,22 @@ def json_headers(line: dict[str, Any], number: int) -> Iterator[tuple[str, bytes
     """Read headers: an object, or a list of pairs where a name may come twice."""
     is_binary = "headers_base64" in line
     headers = line["headers_base64"] if is_binary else line.get("headers")
-    pairs = headers.items() if isinstance(headers, dict) else headers or ()
-    try:
-        read = [(whole_text(str(name), "headers", number), value) for name, value in pairs]
-    except (TypeError, ValueError):
-        raise Failure(f"line {number}: headers should be an object or a list of pairs") from None
-    for name, value in read:
+    pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
+    if not isinstance(pairs, list) or not all(is_header(each) for each in pairs):
+        raise Failure(f"line {number}: headers should be an object or a list of pairs")
+    for name, value in pairs:
+        whole_text(name, "headers", number)
         if value is None:
             yield name, None
         elif is_binary:
             yield name, from_base64(value, "headers_base64", number)
         else:
-            yield name, whole_text(str(value), "headers", number).encode()
+            yield name, text_bytes(value, "headers", number)
+
+
+def is_header(pair: object) -> bool:
+    """Whether this is a name and a value; a text of two letters is none."""
+    return isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str)
 
 
 def json_timestamp_ms(line: dict[str, Any], number: int) -> int:

@@ -31,7 +31,7 @@ from strom.records.batch import (
     compute_crc,
 )
 from strom.records.compression import compress, expand
-from strom.records.marker import ControlType
+from strom.records.control_key import ControlType
 from strom.records.record import seal
 from strom.records.walk import OffsetMap, rebase
 

@@ -26,7 +26,7 @@ from strom.log.snapshots import read_snapshot
 from strom.records.batch import DELETE_HORIZON_FLAG, Header, compute_crc
 from strom.records.compression import CODEC_NAMES, Codec
 from strom.records.control import read_control
-from strom.records.marker import ControlType, read_control_type
+from strom.records.control_key import ControlType, read_control_type
 from strom.records.record import Record, read_records
 from strom.wire.errors import KafkaError
 

@@ -29,7 +29,8 @@ from strom.records.batch import (
     Buffer,
     Header,
 )
-from strom.records.marker import ControlType, read_control_type, read_packed
+from strom.records.control_key import ControlType, read_control_type
+from strom.records.marker import read_packed
 from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 

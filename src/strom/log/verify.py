@@ -31,7 +31,7 @@ from strom.log.dump import (
     read_time_entries,
 )
 from strom.log.snapshots import read_snapshot
-from strom.records.marker import ControlType, read_control_type
+from strom.records.control_key import ControlType, read_control_type
 from strom.records.record import read_records
 from strom.wire.errors import KafkaError
 

@@ -150,7 +150,7 @@ def _altered(
             f"Can't {operation.name} to key {name} because its type is not LIST.",
         )
     present = _split(rules.default(resource[0], name) if before is None else before)
-    given = _split(alteration.value)
+    given = _given(alteration.value or "")
     if operation is Operation.APPEND:
         return ",".join([*present, *(each for each in given if each not in present)])
     return ",".join(each for each in present if each not in given)
@@ -164,6 +164,12 @@ def once_each(resource_type: int, name: str, value: str, rules: Rules) -> str:
 
 def _split(value: str | None) -> list[str]:
     return [each.strip() for each in value.split(",")] if value else []
+
+
+def _given(value: str) -> list[str]:
+    # As Java splits: an empty text is one empty item, but behind the last comma there is none.
+    text = value.rstrip(",")
+    return [each.strip() for each in text.split(",")] if text or not value else []
 
 
 def _replacing(
@@ -213,10 +219,10 @@ def _checked(
 
     def records() -> tuple[Record, ...]:
         check_resource(image, resource)
-        _check_min_insync(image, resource, altered)
         after = dict(image.config(resource)) | altered
         config = {name: value for name, value in after.items() if value is not None}
         checked_config(image, resource, config, rules)
+        _check_min_insync(image, resource, altered)
         return tuple(
             Config(resource_type=resource[0], resource_name=resource[1], name=name, value=value)
             for name, value in sorted(altered.items())

@@ -6,7 +6,7 @@
 
 A control batch holds one kind of producer's records only: a marker stands alone in its batch,
 with the producer whose transaction it ends; the quorum's records have no producer. Keys and
-markers are in `marker`.
+markers have modules of their own, `control_key` and `marker`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from strom.records.batch import CONTROL_FLAG
-from strom.records.marker import ControlType, read_control_type, write_control_key
+from strom.records.control_key import ControlType, read_control_type, write_control_key
 from strom.records.record import Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.guard import guarded_reader

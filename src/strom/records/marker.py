@@ -1,4 +1,4 @@
-"""Markers, the ends of transactions: one control record, alone in its batch; and such keys.
+"""Markers, the ends of transactions: one control record, alone in its batch.
 
     key   = version int16 | type int16
     value = version int16 | coordinator's epoch int32
@@ -8,7 +8,6 @@ it is packed in one go, and what was packed like that is read the same way. The 
 `write_batch` makes of the record.
 """
 
-from enum import IntEnum
 from struct import Struct
 from typing import Final
 
@@ -24,13 +23,10 @@ from strom.records.batch import (
     Buffer,
     Header,
 )
+from strom.records.control_key import KEY_VERSION, ControlType
 from strom.records.record import Producer
-from strom.wire.errors import ErrorCode, KafkaError
 
-#: The version of the key; readers must take newer ones.
-_KEY_VERSION: Final = 0
 _VALUE_VERSION: Final = 0
-_KEY: Final = Struct(">hh")
 
 _START: Final = Struct(">qiibI")
 #: What the checksum covers: the header from the attributes on, and the record.
@@ -43,43 +39,7 @@ _RECORD_LENGTH: Final = 32
 _KEY_LENGTH: Final = 8
 _VALUE_LENGTH: Final = 12
 
-
-class ControlType(IntEnum):
-    """What a control record says; UNKNOWN stands for types of later versions."""
-
-    UNKNOWN = -1
-    ABORT = 0
-    COMMIT = 1
-    LEADER_CHANGE = 2
-    SNAPSHOT_HEADER = 3
-    SNAPSHOT_FOOTER = 4
-    KRAFT_VERSION = 5
-    KRAFT_VOTERS = 6
-
-
-#: To call the class for each number would take longer than all else about a key.
-_TYPES: Final = {int(each): each for each in ControlType}
 _OUTCOMES: Final = {int(each): each for each in (ControlType.ABORT, ControlType.COMMIT)}
-
-
-def read_control_type(key: bytes | None) -> ControlType:
-    """Return the type that a control record's key names."""
-    if key is None or len(key) < _KEY.size:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, "Invalid value size found for control record key"
-        )
-    version, number = _KEY.unpack_from(key)
-    if version < 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Invalid version found for control record: {version}. May indicate data corruption",
-        )
-    return _TYPES.get(number, ControlType.UNKNOWN)
-
-
-def write_control_key(type_: ControlType) -> bytes:
-    """Return the key of a control record of this type."""
-    return _KEY.pack(_KEY_VERSION, type_)
 
 
 def write_marker(
@@ -107,7 +67,7 @@ def write_marker(
         0,
         0,
         _KEY_LENGTH,
-        _KEY_VERSION,
+        KEY_VERSION,
         outcome,
         _VALUE_LENGTH,
         _VALUE_VERSION,
@@ -123,7 +83,7 @@ def read_packed(header: Header, batch: Buffer) -> tuple[ControlType, int] | None
     if len(batch) != MARKER_BYTES or header.attributes != _FLAGS or header.record_count != 1:
         return None
     found = _RECORD.unpack_from(batch, HEADER_SIZE)
-    if found[:6] != (_RECORD_LENGTH, 0, 0, 0, _KEY_LENGTH, _KEY_VERSION):
+    if found[:6] != (_RECORD_LENGTH, 0, 0, 0, _KEY_LENGTH, KEY_VERSION):
         return None
     outcome = _OUTCOMES.get(found[6])
     if outcome is None or found[7] != _VALUE_LENGTH or found[10] != 0:

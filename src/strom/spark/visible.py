@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from strom.records.batch import HEADER_SIZE, MAGIC, Header, compute_crc, read_header
-from strom.records.marker import ControlType, read_control_type
+from strom.records.control_key import ControlType, read_control_type
 from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.fetch_call import Aborted

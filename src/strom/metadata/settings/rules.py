@@ -68,6 +68,11 @@ CLIENT_PROPERTIES: Final = frozenset(
     }
 )
 
+#: What all brokers can be told of a listener; all else of one is a broker's own.
+LISTENER_LIMITS: Final = frozenset(
+    {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
+
 #: What says which settings are lists that can be added to. Those of a subscription to client
 #: metrics cannot, in Kafka either.
 LISTS: Final[Mapping[int, Mapping[str, Setting]]] = {
@@ -215,8 +220,9 @@ def is_other(name: str, after: Mapping[str, str], settings: BrokerSettings) -> b
 
 def is_per_broker(name: str) -> bool:
     """Whether a setting makes sense for one broker only."""
-    if name != without_listener(name):
-        return True
+    base = without_listener(name)
+    if name != base:
+        return base not in LISTENER_LIMITS
     return name in BROKER and BROKER[name].mode == PER_BROKER
 
 

@@ -1,0 +1,70 @@
+"""What a stop and retention leave on disk: checkpoints, and files that go later."""
+
+import time
+
+import pytest
+
+from strom.broker.housekeeping import Housekeeping
+from strom.testing.disk import FakeDisk
+from tests.broker.api.conftest import create, produce
+from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
+from tests.conformance.batches import batch
+from tests.conformance.raw import PATIENCE_SECONDS, Raw
+
+
+@pytest.fixture
+def disk():
+    made = FakeDisk()
+    made.make_directory("/data")
+    return made
+
+
+def noted(disk, what):
+    return disk.read(f"/data/{what}-checkpoint").decode().split("\n")[1:-1]
+
+
+def cut(raw, topic, offset):
+    partition = {"partition_index": 0, "offset": offset}
+    topics = [{"name": topic, "partitions": [partition]}]
+    raw.ask("delete_records", 2, {"topics": topics, "timeout": 5000})
+
+
+def test_a_clean_stop_notes_how_far_each_log_is(disk):
+    """DSK-05, DSK-06, DSK-07."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        produce(raw, TOPIC, *[batch([b"v"])] * 3)
+        cut(raw, TOPIC, 2)
+    assert noted(disk, "replication-offset") == ["1", f"{TOPIC} 0 3"]
+    assert noted(disk, "recovery-point-offset") == ["1", f"{TOPIC} 0 3"]
+    assert noted(disk, "log-start-offset") == ["1", f"{TOPIC} 0 2"]
+
+
+def test_retention_notes_at_once_where_logs_begin(disk):
+    """DSK-21."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 3)
+        create(raw, "kept", partitions=1, retention_ms=-1)
+        produce(raw, "kept", *[batch([b"v"])] * 2)
+        cut(raw, "kept", 1)
+        on_loop(local, Housekeeping(local.broker.parts, None).retain())
+        assert f"{TOPIC} 0 3" in noted(disk, "recovery-point-offset")
+        assert noted(disk, "log-start-offset") == ["1", "kept 0 1"]
+
+
+def deleted(disk, topic):
+    return [name for name, _ in disk.scan(f"/data/{topic}-0") if name.endswith(".log.deleted")]
+
+
+def test_what_retention_took_out_stays_for_the_delay_of_its_topic(disk):
+    """DSK-19: `file.delete.delay.ms`."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 2)
+        create(raw, "soon", partitions=1, file_delete_delay_ms=1)
+        produce(raw, "soon", batch([b"v"]))
+        on_loop(local, Housekeeping(local.broker.parts, None).retain())
+        assert local.broker.parts.replicas.find("soon", 0).log.start_offset == 1
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while deleted(disk, "soon"):
+            assert time.monotonic() < deadline
+        assert len(deleted(disk, TOPIC)) == 2
