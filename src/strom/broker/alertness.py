@@ -3,8 +3,7 @@
 Such a client sends its next request as soon as it has the answer to the last one. If the loop goes
 to sleep meanwhile, so does the processor, and to wake both up takes longer than to serve the
 request. So after a small request that was answered at once the loop asks the system for events a
-number of times before it waits for them. So it does after any request of a transactional producer:
-the end of a transaction waits for its last batch, and the next one for that.
+number of times before it waits for them.
 
     asleep ──a small request, the connection's second in a row──▶ awake ──nothing came──▶ asleep,
     and such requests pass before it is tried again: the fewer, the more had come before
@@ -18,7 +17,7 @@ the end of a transaction waits for its last batch, and the next one for that.
 import asyncio
 from typing import Final
 
-#: How large a request can be for which waking up is what costs most, but for transactions.
+#: How large a request can be for which waking up is what costs most.
 SMALL_BYTES_MAX: Final = 2048
 #: How often the loop goes round before it sleeps; a round takes two or three microseconds.
 ROUNDS_MAX: Final = 300

@@ -126,7 +126,6 @@ class Connection:
         "closed",
         "link",
         "listener",
-        "sender",
     )
 
     def __init__(
@@ -156,8 +155,6 @@ class Connection:
         #: The address of ours that the client connected to.
         self.came_to = came_to
         self.client_software = ("unknown", "unknown")
-        #: Who sends by it: a transactional producer, which has two of them, or 0.
-        self.sender = 0
         self.active_ms = server.now_ms()
         self.closed = False
 
@@ -360,8 +357,8 @@ class Connection:
         Return False if there is no memory for it now; the server calls `resume` when there is.
         """
         if self._end == self._start:
-            if self._end and not self._slots:
-                self._expect_next()
+            if 0 < self._end <= SMALL_BYTES_MAX and not self._slots:
+                self._server.alertness.expect(id(self))
             self._start = self._end = 0
             if len(self._buffer) > self._server.kept_bytes_max:
                 self._use(bytearray())
@@ -369,13 +366,6 @@ class Connection:
         elif self._start + max(needed, SIZE_BYTES) > len(self._buffer):
             return self._move_to_front(needed)
         return True
-
-    def _expect_next(self) -> None:
-        """Count on the next request, all that had come being answered."""
-        if self.sender:
-            self._server.alertness.expect(self.sender)
-        elif self._end <= SMALL_BYTES_MAX:
-            self._server.alertness.expect(id(self))
 
     def _move_to_front(self, needed: int) -> bool:
         """Move the unread bytes to where a frame of this size has room behind them."""

@@ -35,7 +35,7 @@ from strom.broker.preparing import (
     prepare,
     with_own_records,
 )
-from strom.broker.transacting import Refused, join, note_sender
+from strom.broker.transacting import Refused, join
 from strom.log.log import Appended
 from strom.metadata.topics import is_internal
 from strom.records.batch import TRANSACTIONAL_FLAG
@@ -121,8 +121,6 @@ def join_and_append(
     request: ProduceRequest, context: Context
 ) -> Reply | Coroutine[None, None, Reply] | Ordered:
     """Append what its transaction's coordinator lets in."""
-    assert request.transactional_id is not None
-    note_sender(request.transactional_id, context)
     refused = join(request, context)
     if isinstance(refused, Coroutine):
         return Ordered(append_joined(with_own_records(request), context, refused))
