@@ -57,6 +57,15 @@ def test_partitions_are_changed_added_and_forgotten(sessions):
     assert names(readded) == [("a", 0), ("b", 0), ("a", 1)]
 
 
+def test_what_is_asked_for_and_forgotten_at_once_is_forgotten(sessions):
+    opened = resolve(sessions, request(topics={"a": [(0, 5)]})).session
+    changed = resolve(
+        sessions,
+        request(opened.session_id, 1, topics={"a": [(0, 9), (1, 0)]}, forgotten={"a": [0, 1]}),
+    )
+    assert names(changed) == []
+
+
 def test_an_unknown_session_is_said_to_be_unknown(sessions):
     with pytest.raises(KafkaError) as refused:
         resolve(sessions, request(77, 1))

@@ -150,11 +150,10 @@ class FetchSessions:
 
 
 def change(session: Session, request: FetchRequest) -> None:
-    """Apply an incremental request: partitions to forget, to add, to ask differently."""
-    for topic in request.forgotten:
-        which = which_topic(topic.name, topic.topic_id)
-        for index in topic.partitions:
-            session.wanted.pop((which, index), None)
+    """Apply an incremental request: partitions to add, to ask differently, then to forget.
+
+    One that is in both lists is forgotten, as in Kafka.
+    """
     for asked in request.topics:
         which = which_topic(asked.name, asked.topic_id)
         for place in asked.partitions:
@@ -164,6 +163,10 @@ def change(session: Session, request: FetchRequest) -> None:
                 session.wanted[key] = Wanted(asked.name, asked.topic_id, place)
             else:
                 known.place = place
+    for topic in request.forgotten:
+        which = which_topic(topic.name, topic.topic_id)
+        for index in topic.partitions:
+            session.wanted.pop((which, index), None)
 
 
 def took_turn(session: Session, served: Iterable[Wanted]) -> None:
