@@ -4,9 +4,10 @@ from collections import deque
 
 import pytest
 
-from strom.broker.alertness import PASSED_AFTER_MISS, ROUNDS_MAX, Alertness
+from strom.broker.alertness import FOR_ANSWERED, FOR_TRANSACTIONS, Alertness
 
 ONE, OTHER = 1, 2
+ROUNDS_MAX, PASSED_AFTER_MISS = FOR_ANSWERED
 
 
 class Loop:
@@ -80,3 +81,28 @@ def test_it_is_not_kept_awake_by_several_clients():
         alertness.expect(OTHER)
     assert not alertness.is_awake
     assert not loop.soon
+
+
+def test_a_producer_of_transactions_is_waited_for_longer_and_tried_again_sooner():
+    loop, alertness = expecting(0)
+    for _ in range(FOR_TRANSACTIONS.passed_after_miss + 2):
+        alertness.expect(ONE, FOR_TRANSACTIONS)
+    for _ in range(2):
+        for _ in range(FOR_TRANSACTIONS.rounds_max - 1):
+            loop.go_round()
+            assert alertness.is_awake
+        loop.go_round()
+        assert not alertness.is_awake
+        for _ in range(FOR_TRANSACTIONS.passed_after_miss):
+            alertness.expect(ONE, FOR_TRANSACTIONS)
+            assert not alertness.is_awake
+        alertness.expect(ONE, FOR_TRANSACTIONS)
+
+
+def test_others_get_the_processor_while_it_waits(monkeypatch):
+    given = []
+    monkeypatch.setattr("strom.broker.alertness._give_way", lambda: given.append(1))
+    loop, _ = expecting(PASSED_AFTER_MISS + 2)
+    for _ in range(ROUNDS_MAX):
+        loop.go_round()
+    assert len(given) == ROUNDS_MAX - 1

@@ -22,7 +22,7 @@ from collections.abc import Coroutine, Sequence
 from mmap import mmap
 from typing import Final, Protocol
 
-from strom.broker.alertness import SMALL_BYTES_MAX, Alertness
+from strom.broker.alertness import FOR_TRANSACTIONS, SMALL_BYTES_MAX, Alertness
 from strom.broker.link import PARTS_JOINED_MAX, Link
 from strom.broker.outbox import Outbox
 from strom.wire.fetch import Part
@@ -137,6 +137,7 @@ class Connection:
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         #: How much of the memory for requests this buffer counts for: all above the first size.
+        "sender",
         self._reserved = 0
         self._slots: deque[Slot] = deque()
         #: The size of the answers that are ready and wait for an earlier one.
@@ -166,6 +167,8 @@ class Connection:
             self._use(bytearray(RECEIVE_BYTES))
         return self._view[self._end :]
 
+        #: Who sends by it: a transactional producer, which has two of them, or 0.
+        self.sender = 0
     def on_received(self, count: int) -> None:
         """Serve the frames that are complete."""
         self._end += count
@@ -357,8 +360,8 @@ class Connection:
         Return False if there is no memory for it now; the server calls `resume` when there is.
         """
         if self._end == self._start:
-            if 0 < self._end <= SMALL_BYTES_MAX and not self._slots:
-                self._server.alertness.expect(id(self))
+            if self._end and not self._slots:
+                self._expect_next()
             self._start = self._end = 0
             if len(self._buffer) > self._server.kept_bytes_max:
                 self._use(bytearray())
@@ -389,6 +392,13 @@ class Connection:
             self.close(error)
             return False
         return True
+
+    def _expect_next(self) -> None:
+        """Count on the next request, all that had come being answered."""
+        if self.sender:
+            self._server.alertness.expect(self.sender, FOR_TRANSACTIONS)
+        elif self._end <= SMALL_BYTES_MAX:
+            self._server.alertness.expect(id(self))
 
     def _use(self, buffer: bytearray | mmap) -> None:
         self._buffer, self._view = buffer, memoryview(buffer)

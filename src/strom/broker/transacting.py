@@ -63,6 +63,11 @@ def shard_of(transactional_id: str, context: Context) -> TransactionShard:
     return context.parts.transactions.shard_for(transactional_id)
 
 
+def note_sender(transactional_id: str, context: Context) -> None:
+    """Have the loop wait for this producer's next request, by whichever connection it comes."""
+    context.connection.sender = hash(transactional_id)
+
+
 def known_code(code: ErrorCode, version: int, knows_fenced_from: int) -> ErrorCode:
     """Return the code as clients of the version know it."""
     if code is ErrorCode.PRODUCER_FENCED and version < knows_fenced_from:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, shard_of
+from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, note_sender, shard_of
 from strom.broker.turns import AT_ONCE, answer_of, pieces
 from strom.transactions.transaction import Producer, TopicPartition
 from strom.wire.add_partitions_to_txn import (
@@ -51,6 +51,7 @@ def handle(
     if len(request.transactions) != 1:
         return answer_in_turns(request, context)
     transaction = request.transactions[0]
+    note_sender(transaction.transactional_id, context)
     places = places_of(transaction)
     if TRANSACTION_WEIGHT + len(places) > AT_ONCE:
         return answer_in_turns(request, context)

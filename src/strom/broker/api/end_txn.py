@@ -23,6 +23,7 @@ from strom.broker.transacting import (
     Decide,
     Given,
     known_code,
+    note_sender,
     result_of,
     shard_of,
     with_producer_id,
@@ -44,6 +45,7 @@ def handle(
 ) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
     """Fix the transaction's outcome."""
     name = request.transactional_id
+    note_sender(name, context)
     producer = Producer(request.producer_id, request.producer_epoch)
     version = BY_LEADER if context.version >= RAISES_EPOCH_FROM else BY_REQUEST
 

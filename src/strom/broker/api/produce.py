@@ -35,7 +35,7 @@ from strom.broker.preparing import (
     prepare,
     with_own_records,
 )
-from strom.broker.transacting import Refused, join
+from strom.broker.transacting import Refused, join, note_sender
 from strom.log.log import Appended
 from strom.metadata.topics import is_internal
 from strom.records.batch import TRANSACTIONAL_FLAG
@@ -209,6 +209,8 @@ def append_topic(
     name = name_of(topic, context)
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    assert request.transactional_id is not None
+    note_sender(request.transactional_id, context)
         partitions = [
             ProducePartitionResponse(each.partition_index, unknown) for each in topic.partitions
         ]
