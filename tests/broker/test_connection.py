@@ -38,6 +38,8 @@ class Server:
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.answer = answer
         self.frames = []
+        #: How many frames there were each time that no more came with them.
+        self.finished = []
         self.slots = []
         self.gone = []
         self.changed = asyncio.Event()
@@ -52,6 +54,9 @@ class Server:
         if self.answer is not None:
             connection.fill(slot, self.answer(bytes(frame)))
         self.changed.set()
+
+    def finish_frames(self):
+        self.finished.append(len(self.frames))
 
     def forget(self, connection, error):
         self.gone.append((connection, error))
@@ -132,6 +137,54 @@ def test_frames_are_cut_whatever_the_pieces_they_come_in(piece_bytes):
             return server.frames
 
     assert asyncio.run(run()) == wanted
+
+
+@pytest.mark.parametrize("size", [10, 90_000])
+def test_it_is_told_that_no_more_frames_come_with_those_that_came_together(size):
+    """Also large ones: once there was one, the next that wait are received with each other."""
+
+    async def run():
+        async with connected() as (server, client):
+            await client.send(framed(b"x" * size))
+            await server.frames_taken(1)
+            server.finished.clear()
+            client.connection.block()
+            await client.send(framed(b"y" * size) * 2)
+            await one_round()
+            server.finished.clear()
+            client.connection.unblock()
+            await server.frames_taken(3)
+            return list(server.finished)
+
+    assert asyncio.run(run()) == [3]
+
+
+def test_a_buffer_of_limited_memory_is_for_one_frame():
+    async def run():
+        async with connected(memory_bytes_max=10**6) as (server, client):
+            await client.send(framed(b"x" * 90_000))
+            await server.frames_taken(1)
+            return len(client.connection._buffer)
+
+    assert asyncio.run(run()) <= RECEIVE_BYTES
+
+
+def test_who_had_to_wait_for_answers_that_came_all_at_once_is_served_on():
+    """The requests that fill all slots may be answered when no more frames come."""
+
+    async def run():
+        async with connected() as (server, client):
+
+            def finish():
+                while server.slots:
+                    client.connection.fill(server.slots.pop(0), [b"."])
+
+            server.finish_frames = finish
+            await client.send(framed(b"") * (3 * REQUESTS_MAX))
+            assert await client.read(3 * REQUESTS_MAX) == b"." * (3 * REQUESTS_MAX)
+            return len(server.frames)
+
+    assert asyncio.run(run()) == 3 * REQUESTS_MAX
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), REQUEST_BYTES_MAX + 1, 2**31 - 1])

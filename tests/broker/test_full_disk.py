@@ -257,6 +257,23 @@ def test_a_write_that_fails_takes_the_directory_out_of_use_at_once(disk, caplog)
     assert error.startswith("The log directory /data failed ([Errno 5]")
 
 
+def test_what_was_to_be_written_beside_a_write_that_fails_is_refused_too(disk):
+    """Its partition is offline by then: who is told of success would have written to nobody."""
+    local = broker_on(disk).start()
+    with Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=2)
+        data = [{"index": index, "records": bytes(batch([b"v"]))} for index in (0, 1)]
+        asked = {"acks": 1, "topic_data": [{"name": TOPIC, "partition_data": data}]}
+        disk.fail_next("write_at", errno.EIO)
+        (answer,) = raw.ask("produce", 9, asked)["responses"]
+        told = [each["error_code"] for each in answer["partition_responses"]]
+        assert told == ["kafka_storage_error"] * 2
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError):
+        local.stop()
+    assert dict(disk.scan(f"/data/{TOPIC}-1"))[f"{0:020}.log"] == 0
+
+
 # Snapshots of the metadata.
 
 

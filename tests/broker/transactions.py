@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from strom.log.log import Appended
+from strom.log.appending import Appended
 from strom.log.producers import Producers, read_marker
 from strom.records.batch import read_header
 from strom.transactions.machine import Rules, TransactionMachine

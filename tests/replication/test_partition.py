@@ -23,7 +23,9 @@ def leader():
 
 def append(partition, *values, producer=PRODUCER):
     records = batch(*values, producer=producer, flags=TRANSACTIONAL_FLAG)
-    return partition.append(records, read_header(records), NOW, all_in_sync=True)
+    appended = partition.place(records, read_header(records), NOW, all_in_sync=True)
+    partition.write_placed(NOW)
+    return appended
 
 
 def end(partition, producer=PRODUCER):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
-from strom.wire import fetch, produce
+from strom.wire import fetch, primitives, produce
 from strom.wire.codec import load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
@@ -223,3 +223,14 @@ def test_arbitrary_bytes_are_refused_and_nothing_else(module, versions, data, pi
     version = versions[pick % len(versions)]
     with contextlib.suppress(MalformedFrame, IndexError, ValueError, struct.error):
         module.read_request(memoryview(data), 0, version)
+
+
+def test_ids_are_read_right_however_many_there_are():
+    ids = [uuid.UUID(int=n << 64 | n) for n in range(3 * primitives.IDS_KEPT_MAX // 2)]
+    frame = memoryview(b"".join(each.bytes for each in ids))
+    for _ in range(2):
+        found = [primitives.read_uuid(frame, 16 * at) for at in range(len(ids))]
+        assert found == [(each, 16 * at + 16) for at, each in enumerate(ids)]
+    assert len(primitives._ids) <= primitives.IDS_KEPT_MAX
+    with pytest.raises(ValueError, match="16-char"):
+        primitives.read_uuid(frame, len(frame) - 8)

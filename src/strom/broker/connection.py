@@ -9,9 +9,11 @@ that wait for an earlier one included), so one connection's memory is bounded by
 buffer, REQUESTS_MAX slots and UNSENT_BYTES_MAX with one answer above it.
 
 Small answers are put aside until the turn of the loop is over (`outbox`), and go out together: to
-send costs more than to make one. None of them waits for a large request, or for a large answer.
+send costs more than to make one. None of them waits for a large request of another client, or for
+a large answer.
 
-The receive buffer is reused for frame after frame. Views of it die when the handler returns.
+The receive buffer is reused for frame after frame. Views of it die when the frames that came
+together are served (`finish_frames`).
 A client that announces much and sends little gets addresses but no memory: the system backs
 a large buffer as bytes arrive in it.
 """
@@ -32,6 +34,10 @@ RECEIVE_BYTES: Final = 1 << 16
 #: A buffer grown for a large frame is kept for the next one up to this size, unless the memory
 #: for requests is limited: then others may need it.
 RECEIVE_KEPT_BYTES_MAX: Final = 2 << 20
+#: A buffer that is larger than that is for one frame.
+RECEIVE_AHEAD_BYTES: Final = 1 << 19
+#: As many requests as Java's producers have under way.
+FRAMES_AHEAD: Final = 5
 REQUESTS_MAX: Final = 256
 #: How many requests of one client are served before others get their turn on the loop.
 REQUESTS_AT_ONCE: Final = 64
@@ -41,6 +47,8 @@ ANSWER_JOINED_BYTES_MAX: Final = 1024
 #: No answer waits for a request that is larger.
 REQUEST_AWAITED_BYTES_MAX: Final = 1 << 15
 SIZE_BYTES: Final = 4
+#: There are frames that were not taken yet.
+MORE_FRAMES: Final = -1
 
 
 class Work(Protocol):
@@ -65,7 +73,10 @@ class Server(Protocol):
     """What a connection needs of the server that accepted it."""
 
     def take_frame(self, frame: memoryview, connection: "Connection") -> None:
-        """Begin to serve a request; the frame may be used until this returns."""
+        """Begin to serve a request; the frame may be used until `finish_frames`."""
+
+    def finish_frames(self) -> None:
+        """Take notice that no more frames come with those that were taken."""
 
     def start_task(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run the work beside everything else."""
@@ -126,6 +137,7 @@ class Connection:
         "closed",
         "link",
         "listener",
+        "sender",
     )
 
     def __init__(
@@ -137,7 +149,6 @@ class Connection:
         self._view = memoryview(self._buffer)
         self._start = self._end = 0
         #: How much of the memory for requests this buffer counts for: all above the first size.
-        "sender",
         self._reserved = 0
         self._slots: deque[Slot] = deque()
         #: The size of the answers that are ready and wait for an earlier one.
@@ -156,6 +167,8 @@ class Connection:
         #: The address of ours that the client connected to.
         self.came_to = came_to
         self.client_software = ("unknown", "unknown")
+        #: Who sends by it: a transactional producer, which has two of them, or 0.
+        self.sender = 0
         self.active_ms = server.now_ms()
         self.closed = False
 
@@ -167,8 +180,6 @@ class Connection:
             self._use(bytearray(RECEIVE_BYTES))
         return self._view[self._end :]
 
-        #: Who sends by it: a transactional producer, which has two of them, or 0.
-        self.sender = 0
     def on_received(self, count: int) -> None:
         """Serve the frames that are complete."""
         self._end += count
@@ -263,7 +274,8 @@ class Connection:
             self._serve()
 
     def close(self, error: Exception | None = None) -> None:
-        """End the connection; unsent answers are lost."""
+        """End the connection; what came before is answered, as far as the socket takes it."""
+        self._server.finish_frames()
         self.send_joined()
         if self.link is not None:
             self.link.close(error)
@@ -316,32 +328,43 @@ class Connection:
             self._serving = False
 
     def _serve_frames(self) -> None:
-        """Serve complete frames while the client keeps within its bounds."""
-        link, server = self.link, self._server
+        """Serve complete frames, and have room for the next."""
+        link = self.link
         assert link is not None
-        needed = taken = 0
-        while self._end - self._start >= SIZE_BYTES and not self.closed:
-            if taken == REQUESTS_AT_ONCE:
-                asyncio.get_running_loop().call_soon(self.resume)
-            if taken == REQUESTS_AT_ONCE or self._must_wait():
-                link.pause_reading()
-                return
-            (size,) = INT32.unpack_from(self._buffer, self._start)
-            if not 0 <= size <= server.request_bytes_max:
-                self.close(ValueError(f"a request of {size} bytes (socket.request.max.bytes)"))
-                return
-            frame_end = self._start + SIZE_BYTES + size
-            if frame_end > self._end:
-                needed = SIZE_BYTES + size
-                break
-            self._take_frame(frame_end)
-            taken += 1
+        try:
+            needed = self._take_frames()
+        finally:
+            self._server.finish_frames()
         if self.closed:
             return
-        if self._make_room(needed):
+        if needed == MORE_FRAMES:
+            link.pause_reading()
+            if not self._must_wait():
+                asyncio.get_running_loop().call_soon(self.resume)
+        elif self._make_room(needed):
             link.resume_reading()
         else:
             link.pause_reading()
+
+    def _take_frames(self) -> int:
+        """Take complete frames while the client keeps within its bounds.
+
+        Return how large the one is that has begun, 0 if none has, or MORE_FRAMES.
+        """
+        taken = 0
+        while self._end - self._start >= SIZE_BYTES and not self.closed:
+            if taken == REQUESTS_AT_ONCE or self._must_wait():
+                return MORE_FRAMES
+            size: int = INT32.unpack_from(self._buffer, self._start)[0]
+            if not 0 <= size <= self._server.request_bytes_max:
+                self.close(ValueError(f"a request of {size} bytes (socket.request.max.bytes)"))
+                break
+            frame_end = self._start + SIZE_BYTES + size
+            if frame_end > self._end:
+                return SIZE_BYTES + size
+            self._take_frame(frame_end)
+            taken += 1
+        return 0
 
     def _take_frame(self, frame_end: int) -> None:
         start, self._start = self._start + SIZE_BYTES, frame_end
@@ -370,6 +393,13 @@ class Connection:
             return self._move_to_front(needed)
         return True
 
+    def _expect_next(self) -> None:
+        """Count on the next request, all that had come being answered."""
+        if self.sender:
+            self._server.alertness.expect(self.sender, FOR_TRANSACTIONS)
+        elif self._end <= SMALL_BYTES_MAX:
+            self._server.alertness.expect(id(self))
+
     def _move_to_front(self, needed: int) -> bool:
         """Move the unread bytes to where a frame of this size has room behind them."""
         unread = bytes(self._view[self._start : self._end])
@@ -380,9 +410,15 @@ class Connection:
         return True
 
     def _grow(self, size: int) -> bool:
-        """Use a buffer for just this frame; return False if there is no memory for it now."""
+        """Use a larger buffer; return False if there is no memory for it now.
+
+        It has room for several such frames, as far as it is kept: a client that sends much often
+        has sent the next ones, and what comes together is served together.
+        """
         # Given back first: who held some and waited for more could wait for itself.
         self._release()
+        ahead = min(RECEIVE_AHEAD_BYTES, self._server.kept_bytes_max)
+        size *= max(1, min(FRAMES_AHEAD, ahead // size))
         if not self._server.reserve(size, self):
             return False
         self._reserved = size
@@ -392,13 +428,6 @@ class Connection:
             self.close(error)
             return False
         return True
-
-    def _expect_next(self) -> None:
-        """Count on the next request, all that had come being answered."""
-        if self.sender:
-            self._server.alertness.expect(self.sender, FOR_TRANSACTIONS)
-        elif self._end <= SMALL_BYTES_MAX:
-            self._server.alertness.expect(id(self))
 
     def _use(self, buffer: bytearray | mmap) -> None:
         self._buffer, self._view = buffer, memoryview(buffer)

@@ -38,6 +38,19 @@ class Ordered(NamedTuple):
     work: Coroutine[None, None, object]
 
 
+class Together:
+    """An append phase that ends together with those of the requests that came with it.
+
+    That is within the same turn of the loop, before a request of any other kind is served.
+    """
+
+    __slots__ = ()
+
+    def finish(self) -> object:
+        """End it, and return a reply."""
+        raise NotImplementedError
+
+
 class Awaited(Protocol):
     """What calls back, once, when it is over: partitions that grow, or a coordinator."""
 

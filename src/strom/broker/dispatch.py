@@ -5,6 +5,7 @@ the connection takes its next request only then. It returns
 
 - a response, which is sent when the earlier requests of the connection are answered;
 - None, for a request that gets no answer (acks=0);
+- `Together`: its append phase ends with those of the requests that came together with it;
 - `Large(build)`: a response that is built, and written, in a thread;
 - `Waiting(waiter, look)`: `look` gives one of these when the waiter calls back;
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
@@ -22,7 +23,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from strom.broker.connection import Connection, Slot
-from strom.broker.context import Context, Large, Ordered, Parts, Waiting
+from strom.broker.context import Context, Large, Ordered, Parts, Together, Waiting
 from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
@@ -121,9 +122,11 @@ class Dispatch:
         self._apis = apis
         self._parts = parts
         self._start_task = start_task
+        #: While the frames of one connection are taken: whose append phases end together.
+        self._gathered: list[tuple[Call, Together]] = []
 
     def take(self, frame: memoryview, connection: Connection) -> None:
-        """Begin to serve the request in the frame; it may be used until this returns."""
+        """Begin to serve the request in the frame; it may be used until `finish_gathered`."""
         try:
             header = read_header(frame)
             api = self._apis.get(header.api_key)
@@ -143,11 +146,22 @@ class Dispatch:
             return
         connection.active_ms = self._parts.host.now_ms()
         self._parts.metrics.received_bytes += len(frame)
+        if self._gathered and not isinstance(codec, ProduceCodec):
+            self.finish_gathered()
         call = Call(api, codec, header, connection)
         if is_large:
             self._serve_in_order(call, self._read_and_handle(call, bytes(frame)))
         else:
             self._serve(call, request)
+
+    def finish_gathered(self) -> None:
+        """End the append phases of the requests that came together: no more frames do."""
+        gathered, self._gathered = self._gathered, []
+        for call, phase in gathered:
+            try:
+                self._take_reply(call, phase.finish())
+            except Exception as error:  # noqa: BLE001 - a fault in one must not end the others
+                self._fail(call, error)
 
     def _refuse(self, header: RequestHeader, connection: Connection) -> None:
         """Close on a client that asks what we did not offer; but tell one that asks what we do."""
@@ -176,6 +190,8 @@ class Dispatch:
             self._serve_in_order(call, reply.work)
         elif type(reply) is Large:
             call.slot.work = self._start_task(self._finish_large(call, reply))
+        elif isinstance(reply, Together):
+            self._gathered.append((call, reply))
         # Answers that come often are of these types; to ask an abstract class takes longer.
         elif isinstance(reply, (ProduceResponse, tuple)) or not isinstance(reply, Coroutine):
             self._answer(call, reply)

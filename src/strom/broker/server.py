@@ -93,6 +93,7 @@ class Server:
         self.start_task = start_task
         self._dispatch = Dispatch(apis, parts, start_task)
         self.take_frame = self._dispatch.take
+        self.finish_frames = self._dispatch.finish_gathered
         self._network = parts.host.network
         self._loop = asyncio.get_running_loop()
         self.alertness = Alertness(self._loop)

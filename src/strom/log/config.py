@@ -1,17 +1,18 @@
 """What can be set for one partition's log; the names are the topic settings of Kafka."""
 
 from dataclasses import dataclass
+from typing import Final
 
-HOUR_MS = 60 * 60 * 1000
-DAY_MS = 24 * HOUR_MS
-NEVER = 2**63 - 1
-UNLIMITED = -1
+HOUR_MS: Final = 60 * 60 * 1000
+DAY_MS: Final = 24 * HOUR_MS
+NEVER: Final = 2**63 - 1
+UNLIMITED: Final = -1
 
-CREATE_TIME = "CreateTime"
-LOG_APPEND_TIME = "LogAppendTime"
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogConfig:
     """The settings of one log, with Kafka's defaults. Shared by all logs that agree on them."""
 

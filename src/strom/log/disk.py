@@ -22,7 +22,7 @@ import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from strom.log.cold import ColdError, Take, nothing_to_take
@@ -31,6 +31,7 @@ Bytes = bytes | bytearray | memoryview
 
 HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 WARM_ATTEMPTS = 4
+_HAS_PWRITEV = hasattr(os, "pwritev")
 
 _SHORT = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -55,6 +56,9 @@ class File(Protocol):
 
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""
+
+    def write_parts_at(self, parts: Sequence[Bytes], position: int) -> int:
+        """Write the parts one behind the other, and return how many bytes were taken."""
 
     def size(self) -> int:
         """Return the length in bytes."""
@@ -193,6 +197,12 @@ class RealFile:
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""
         return os.pwrite(self._fd, data, position)
+
+    def write_parts_at(self, parts: Sequence[Bytes], position: int) -> int:
+        """Write the parts one behind the other, and return how many bytes were taken."""
+        if not _HAS_PWRITEV:
+            return os.pwrite(self._fd, b"".join(parts), position)
+        return os.pwritev(self._fd, parts, position)
 
     def size(self) -> int:
         """Return the length in bytes."""

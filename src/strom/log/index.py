@@ -64,9 +64,9 @@ class OffsetIndex:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def is_full(self, bytes_max: int) -> bool:
-        """Whether the file is as large as it may be."""
-        return len(self.offsets) >= bytes_max // OFFSET_ENTRY.size
+    def is_full(self, bytes_max: int, coming: int = 0) -> bool:
+        """Whether the file is as large as it may be, with so many entries more."""
+        return len(self.offsets) + coming >= bytes_max // OFFSET_ENTRY.size
 
     def append(self, relative_offset: int, position: int) -> None:
         """Note the batch that ends with the offset and begins at the position."""
@@ -139,9 +139,9 @@ class TimeIndex:
     def __len__(self) -> int:
         return len(self.times)
 
-    def is_full(self, bytes_max: int) -> bool:
+    def is_full(self, bytes_max: int, coming: int = 0) -> bool:
         """Whether the file is as large as it may be before the last entry, which has to fit."""
-        return len(self.times) >= bytes_max // TIME_ENTRY.size - 1
+        return len(self.times) + coming >= bytes_max // TIME_ENTRY.size - 1
 
     def maybe_append(self, timestamp_ms: int, relative_offset: int) -> bool:
         """Note the time if it is later than all before; tell whether it was."""

@@ -21,7 +21,7 @@ from strom.log.cold import ColdError, Take, patiently
 from strom.log.disk import File, write_all
 from strom.log.files import OpenFiles
 from strom.log.index import PENDING_MAX, DamagedIndexError, OffsetIndex, TimeIndex, write_pending
-from strom.records.batch import HEADER_SIZE, PREFIX_SIZE, Header, read_header
+from strom.records.batch import HEADER_SIZE, Header, read_header
 
 LOG: Final = ".log"
 INDEX: Final = ".index"
@@ -284,26 +284,28 @@ class Segment:
         """Whether the indexes can express the offset."""
         return last_offset - self.base_offset <= RELATIVE_MAX
 
-    def is_index_full(self, index_bytes_max: int) -> bool:
-        """Whether the indexes have grown as large as they may."""
+    def is_index_full(self, index_bytes_max: int, coming: int = 0) -> bool:
+        """Whether the indexes have grown as large as they may, with so many entries more."""
         offsets, times = self.offset_index(), self.time_index()
-        return offsets.is_full(index_bytes_max) or times.is_full(index_bytes_max)
+        return offsets.is_full(index_bytes_max, coming) or times.is_full(index_bytes_max, coming)
 
-    def write(self, batch: memoryview) -> None:
+    def write(self, batches: list[memoryview], size_bytes: int) -> None:
         """Put the bytes behind the valid part; they belong to it once `extend` was called.
 
         If that fails, what was written of them is cut off before the error is raised. If even
         the cutting fails, it is that error, and the segment must not be written to again.
         """
-        file = self.file()
-        position = self.size_bytes
+        file, position = self.file(), self.size_bytes
         if position == 0:
             # From the first batch on they are kept; many a partition never has one.
             self.offset_index()
         try:
-            written = file.write_at(batch, position)
-            while written < len(batch):
-                written += file.write_at(batch[written:], position + written)
+            if len(batches) == 1:
+                written = file.write_at(batches[0], position)
+            else:
+                written = file.write_parts_at(batches, position)
+            if written < size_bytes:
+                write_all(file, b"".join(batches)[written:], position + written)
         except OSError:
             self.is_torn = True
             file.truncate(position)
@@ -312,16 +314,14 @@ class Segment:
 
     def note(self, header: Header, position: int) -> None:
         """Take a batch at the position into account, whose offsets are already right."""
-        last_offset = header.base_offset + header.last_offset_delta
-        self._note(last_offset, header.max_timestamp, position, header.length + PREFIX_SIZE)
+        self._note(header.last_offset, header.max_timestamp, position, header.size_bytes)
 
     def extend(self, last_offset: int, max_timestamp: int, size_bytes: int) -> None:
         """Make the batch that was just written part of the segment."""
-        position = self.size_bytes
-        if position == 0:
+        if self.size_bytes == 0:
             self._first_time = max_timestamp
-        self._note(last_offset, max_timestamp, position, size_bytes)
-        self.size_bytes = position + size_bytes
+        self._note(last_offset, max_timestamp, self.size_bytes, size_bytes)
+        self.size_bytes += size_bytes
 
     def _note(self, last_offset: int, max_timestamp: int, position: int, size_bytes: int) -> None:
         if max_timestamp > self.max_time_ms:

@@ -1,4 +1,5 @@
-"""A log as a row of segments: rolled, flushed, cut, retained, closed. What is in them is log.py's.
+"""A log as a row of segments: rolled, flushed, cut, retained, closed. What is in them is for
+appending.py and log.py.
 
 The order of steps, and what a crash between them leaves:
 

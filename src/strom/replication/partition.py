@@ -9,9 +9,10 @@ import asyncio
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from strom.log.appending import Appended
 from strom.log.directory import LogDirectory
 from strom.log.disk import suppress_short
-from strom.log.log import Appended, Log
+from strom.log.log import Log
 from strom.log.producers import Origin
 from strom.records.batch import Header
 from strom.records.walk import Facts
@@ -144,7 +145,7 @@ class Partition:
             return epoch, end_offset
         return None
 
-    def append(
+    def place(
         self,
         records: memoryview,
         header: Header,
@@ -153,15 +154,23 @@ class Partition:
         all_in_sync: bool,
         facts: Facts | None = None,
     ) -> Appended:
-        """Append a producer's batch as the leader; the batch is patched where it lies."""
-        progress = self._leading(all_in_sync=all_in_sync)
-        log = self.log
-        appended = log.append_as_leader(
-            records, header=header, facts=facts, leader_epoch=self.leader_epoch, now_ms=now_ms
-        )
-        if progress.on_append(log.end_offset) and self._watchers is not None:
-            self._tell_growth(len(records))
-        return appended
+        """Give a producer's batch its place as the leader; it is patched where it lies.
+
+        `write_placed` is to follow before anything else is asked of the partition.
+        """
+        self._leading(all_in_sync=all_in_sync)
+        return self.log.place_as_leader(records, header, self.leader_epoch, now_ms, facts)
+
+    def write_placed(self, now_ms: int) -> None:
+        """Append what was placed; what that came to stands in each one's `Appended`."""
+        log, progress = self.log, self.progress
+        if progress is None:
+            # Its directory has failed meanwhile, on another partition's write.
+            log.refuse_placed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+            return
+        written = log.write_placed(self.leader_epoch, now_ms)
+        if written and progress.on_append(log.end_offset) and self._watchers is not None:
+            self._tell_growth(written)
 
     def append_own(self, batch: memoryview, now_ms: int, transaction_version: int = 0) -> Appended:
         """Append what a coordinator wrote: records of its own log, or the end of a transaction."""

@@ -24,6 +24,7 @@ import io
 import os
 import threading
 from bisect import bisect_left
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -148,6 +149,10 @@ class FakeFile:
     def _warm(self, position: int, size: int) -> Take:
         self.read_at(position, size)
         return nothing_to_take
+
+    def write_parts_at(self, parts: Sequence[Bytes], position: int) -> int:
+        """Write the parts one behind the other, and return how many bytes were taken."""
+        return self.write_at(b"".join(parts), position)
 
     def write_at(self, data: Bytes, position: int) -> int:
         """Write, and return how many bytes were taken: possibly fewer than given."""

@@ -24,6 +24,9 @@ Value = TypeVar("Value")
 VARINT_BYTES_MAX: Final = 5
 #: Those of one byte, as nearly all are.
 _SHORT: Final = tuple(bytes((each,)) for each in range(0x80))
+#: Topic ids by their bytes; both are values, so whoever asks may have them.
+_ids: Final[dict[bytes, UUID]] = {}
+IDS_KEPT_MAX: Final = 1024
 
 
 class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here
@@ -107,9 +110,20 @@ def required(found: tuple[Value | None, int]) -> tuple[Value, int]:
 
 
 def read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
-    """Read the 16 bytes of a topic id."""
+    """Read the 16 bytes of a topic id.
+
+    Clients name the same few topics in every request, and to make an id takes longer than all
+    else that is read of a topic: those made last are kept.
+    """
     end = position + 16
-    return UUID(bytes=bytes(buffer[position:end])), end
+    data = bytes(buffer[position:end])
+    found = _ids.get(data)
+    if found is None:
+        found = UUID(bytes=data)
+        if len(_ids) >= IDS_KEPT_MAX:
+            _ids.clear()
+        _ids[data] = found
+    return found, end
 
 
 def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:

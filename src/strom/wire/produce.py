@@ -29,6 +29,7 @@ FLEXIBLE_FROM: Final = 9
 TOPIC_IDS_FROM: Final = 13
 NO_OFFSET: Final = -1
 NO_TIME: Final = -1
+_NONE: Final = ErrorCode.NONE
 
 _ACKS_TIMEOUT: Final = struct.Struct(">hi")
 _ANSWER: Final = struct.Struct(">ihqqq")
@@ -204,10 +205,12 @@ def write_response(topics: list[ProduceTopicResponse], version: int, throttle_ms
 
 
 def _partition(answer: ProducePartitionResponse, version: int) -> bytes:
-    place = answer.partition_index, int(answer.error_code), answer.base_offset
+    index, offset, time_ms = answer.partition_index, answer.base_offset, answer.log_append_time_ms
+    # Nearly always there is none, and to make a number of one takes as long as all the rest.
+    code = 0 if answer.error_code is _NONE else int(answer.error_code)
     if version < 5:
-        return _ANSWER_V3.pack(*place, answer.log_append_time_ms)
-    start = _ANSWER.pack(*place, answer.log_append_time_ms, answer.log_start_offset)
+        return _ANSWER_V3.pack(index, code, offset, time_ms)
+    start = _ANSWER.pack(index, code, offset, time_ms, answer.log_start_offset)
     if version < 8:
         return start
     flexible = version >= FLEXIBLE_FROM

@@ -28,7 +28,8 @@ def partition():
 
 def append(partition, *values, **options):
     records = batch(*values, **options)
-    partition.append(records, read_header(records), NOW, all_in_sync=True)
+    partition.place(records, read_header(records), NOW, all_in_sync=True)
+    partition.write_placed(NOW)
 
 
 def test_an_open_transaction_is_the_end_for_careful_readers(partition):

@@ -123,7 +123,9 @@ def test_what_is_appended_while_others_are_looked_at_ends_the_wait(raw, broker, 
             appended.append(index)
             records = memoryview(bytearray(batch([b"late"])))
             header = check_field(records)
-            leader_of(self, name, 0).append(records, header, NOW_MS, all_in_sync=False)
+            first = leader_of(self, name, 0)
+            first.place(records, header, NOW_MS, all_in_sync=False)
+            first.write_placed(NOW_MS)
         return leader_of(self, topic, index)
 
     monkeypatch.setattr(Replicas, "leader_of", look)

@@ -3,8 +3,9 @@
 Behaviour:
 - Partitions succeed or fail one by one; a refused batch does not hold back the others. Of several
   batches for one partition the last counts, as in Kafka.
-- Every batch is appended before `handle` returns, so batches sent down one connection reach
-  each log in the order they were sent. A batch that must be prepared by a thread first
+- Every batch has its place in its log before `handle` returns, so batches sent down one connection
+  reach each log in the order they were sent. They are written with those of the requests that came
+  together with this one (`Together`). A batch that must be prepared by a thread first
   (`broker.preparing`) makes the append phase wait, and the connection with it.
 - acks=0 gets no answer; acks=1 is answered once this broker has the batches; acks=-1 once
   they are committed, or with REQUEST_TIMED_OUT for those that are not when time is up.
@@ -25,7 +26,7 @@ from collections.abc import Coroutine
 from typing import Final
 from uuid import UUID
 
-from strom.broker.context import Context, Ordered
+from strom.broker.context import Context, Ordered, Together
 from strom.broker.naming import has_unnamed, name_all, record_errors_of
 from strom.broker.preparing import (
     NOTHING_KNOWN,
@@ -36,7 +37,7 @@ from strom.broker.preparing import (
     with_own_records,
 )
 from strom.broker.transacting import Refused, join, note_sender
-from strom.log.log import Appended
+from strom.log.appending import Appended
 from strom.metadata.topics import is_internal
 from strom.records.batch import TRANSACTIONAL_FLAG
 from strom.records.validate import InvalidRecords, check_field
@@ -45,6 +46,7 @@ from strom.wire.codec import ProduceResponse
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.produce import (
     NO_OFFSET,
+    NO_TIME,
     Leader,
     ProducePartition,
     ProducePartitionResponse,
@@ -76,24 +78,110 @@ ACKS_ALL: Final = -1
 TAKEN: Final = ErrorCode.NONE
 
 Reply = ProduceResponse | None
-#: Where a batch was appended, and what became of it there.
-Receipt = tuple[Partition, Appended]
+
+
+class Receipt:
+    """A batch that has its place in a partition, and what its producer is told of it."""
+
+    __slots__ = ("answer", "appended", "partition", "record_count", "size_bytes")
+
+    def __init__(
+        self,
+        partition: Partition,
+        appended: Appended,
+        answer: ProducePartitionResponse,
+        record_count: int,
+        size_bytes: int,
+    ) -> None:
+        self.partition = partition
+        self.appended = appended
+        self.answer = answer
+        self.record_count = record_count
+        self.size_bytes = size_bytes
+
+
+class PlacedRequest(Together):
+    """A request whose batches have their places, and are not written yet."""
+
+    __slots__ = ("_answers", "_context", "_now_ms", "_receipts", "_refused_before", "_request")
+
+    def __init__(self, request: ProduceRequest, context: Context, known: Known) -> None:
+        self._request = request
+        self._context = context
+        self._now_ms: int = context.parts.host.now_ms()
+        self._refused_before: int = context.parts.metrics.refused_batches
+        self._receipts: list[Receipt] = []
+        try:
+            self._answers = [
+                place_topic(request, topic, context, self._receipts, self._now_ms, known)
+                for topic in request.topics
+            ]
+        except BaseException:
+            # A fault of ours.
+            self._write()
+            raise
+
+    def _write(self) -> None:
+        """Write the batches, with all that are placed beside them; none is left in its place."""
+        fault: BaseException | None = None
+        for receipt in self._receipts:
+            try:
+                receipt.partition.write_placed(self._now_ms)
+            except BaseException as error:  # noqa: BLE001 - raised when all are looked at
+                fault = error
+            if receipt.appended.error is not None:
+                refuse_unwritten(receipt, receipt.appended.error, self._context)
+        if fault is not None:
+            raise fault
+
+    def finish(self) -> Reply | Coroutine[None, None, Reply]:
+        """Write the batches; answer at once if nothing needs to be waited for."""
+        self._write()
+        context, request, answers = self._context, self._request, self._answers
+        flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
+        metrics = context.parts.metrics
+        to_flush: list[Partition] = []
+        waits = False
+        for receipt in self._receipts:
+            partition, appended = receipt.partition, receipt.appended
+            if appended.error is not None:
+                continue
+            metrics.produced_bytes += receipt.size_bytes
+            metrics.produced_records += receipt.record_count
+            partition.appended_bytes += receipt.size_bytes
+            partition.appended_records += receipt.record_count
+            if flushing.on_appended(partition):
+                to_flush.append(partition)
+            if acks_all and not partition.is_committed(appended.last_offset):
+                waits = True
+        if request.acks == ACKS_NONE:
+            close_if_refused(answers, context)
+            return None
+        if waits or to_flush:
+            receipts = self._receipts if acks_all else []
+            return wait_and_answer(answers, receipts, to_flush, context, request)
+        if metrics.refused_batches != self._refused_before and has_unnamed(answers):
+            return name_and_answer(answers, context)
+        return ProduceResponse(answers)
 
 
 def handle(
     request: ProduceRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply] | Ordered:
-    """Append every batch, then wait for as many replicas as the producer asked for."""
+) -> Reply | Coroutine[None, None, Reply] | Ordered | PlacedRequest:
+    """Give every batch its place; all else is done when what came together is written."""
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         request = each_once(request)
     if any(must_prepare(topic, context) for topic in request.topics):
-        # The frame's buffer is used again as soon as this returns.
+        # The frame's buffer is used again before that is done.
         return Ordered(prepare_and_append(with_own_records(request), context))
     if request.transactional_id is not None:
         return join_and_append(request, context)
-    return append_all(request, context)
+    if request.acks == ACKS_NONE:
+        # If it is refused the connection is closed: nothing that comes behind may be taken.
+        return append_all(request, context)
+    return PlacedRequest(request, context, NOTHING_KNOWN)
 
 
 def each_once(request: ProduceRequest) -> ProduceRequest:
@@ -121,6 +209,8 @@ def join_and_append(
     request: ProduceRequest, context: Context
 ) -> Reply | Coroutine[None, None, Reply] | Ordered:
     """Append what its transaction's coordinator lets in."""
+    assert request.transactional_id is not None
+    note_sender(request.transactional_id, context)
     refused = join(request, context)
     if isinstance(refused, Coroutine):
         return Ordered(append_joined(with_own_records(request), context, refused))
@@ -176,62 +266,43 @@ def without(request: ProduceRequest, refused: Refused, context: Context) -> Prod
 def append_all(
     request: ProduceRequest, context: Context, known: Known = NOTHING_KNOWN
 ) -> Reply | Coroutine[None, None, Reply]:
-    """Append every batch; answer at once if nothing needs to be waited for."""
-    receipts: list[Receipt] = []
-    refused_before = context.parts.metrics.refused_batches
-    answers = [append_topic(request, topic, context, receipts, known) for topic in request.topics]
-    flushing, acks_all = context.parts.flushing, request.acks == ACKS_ALL
-    to_flush: list[Partition] = []
-    waits = False
-    for partition, appended in receipts:
-        if flushing.on_appended(partition):
-            to_flush.append(partition)
-        if acks_all and not partition.is_committed(appended.last_offset):
-            waits = True
-    if request.acks == ACKS_NONE:
-        close_if_refused(answers, context)
-        return None
-    if waits or to_flush:
-        return wait_and_answer(answers, receipts if acks_all else [], to_flush, context, request)
-    if context.parts.metrics.refused_batches != refused_before and has_unnamed(answers):
-        return name_and_answer(answers, context)
-    return ProduceResponse(answers)
+    """Append every batch, and wait for no other request."""
+    return PlacedRequest(request, context, known).finish()
 
 
-def append_topic(
+def place_topic(
     request: ProduceRequest,
     topic: ProduceTopic,
     context: Context,
     receipts: list[Receipt],
+    now_ms: int,
     known: Known,
 ) -> ProduceTopicResponse:
-    """Append a topic's batches; note those that may have to be waited for."""
+    """Give a topic's batches their places, or say why they are refused."""
     name = name_of(topic, context)
     if name is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
-    assert request.transactional_id is not None
-    note_sender(request.transactional_id, context)
         partitions = [
             ProducePartitionResponse(each.partition_index, unknown) for each in topic.partitions
         ]
         return ProduceTopicResponse(None, topic.topic_id, partitions)
     partitions = [
-        append(name, each, request, context, receipts, known) for each in topic.partitions
+        place(name, each, request, context, receipts, now_ms, known) for each in topic.partitions
     ]
     return ProduceTopicResponse(name, topic.topic_id, partitions)
 
 
-def append(
+def place(  # noqa: PLR0913, PLR0917 - what every batch of a request shares is passed on
     topic: str,
     batch: ProducePartition,
     request: ProduceRequest,
     context: Context,
     receipts: list[Receipt],
+    now_ms: int,
     known: Known,
 ) -> ProducePartitionResponse:
-    """Append one batch, or say why it is refused."""
+    """Give one batch its place, or say why it is refused."""
     index, records = batch.partition_index, batch.records
-    metrics = context.parts.metrics
     try:
         partition = context.parts.replicas.leader_of(topic, index)
         if topic.startswith("__"):
@@ -240,30 +311,37 @@ def append(
         if header.attributes & TRANSACTIONAL_FLAG:
             require_transactional_id(request)
         assert records is not None
-        appended = partition.append(
+        appended = partition.place(
             records,
             header,
-            context.parts.host.now_ms(),
+            now_ms,
             all_in_sync=request.acks == ACKS_ALL,
-            facts=known.get((topic, index)),
+            facts=known.get((topic, index)) if known else None,
         )
     except KafkaError as error:
-        metrics.refused_batches += 1
+        context.parts.metrics.refused_batches += 1
         if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
             check_disk(topic, index, context)
         return refusal(topic, batch, error, context)
-    metrics.produced_bytes += len(records)
-    metrics.produced_records += header.record_count
-    partition.appended_bytes += len(records)
-    partition.appended_records += header.record_count
-    receipts.append((partition, appended))
-    return ProducePartitionResponse(
+    answer = ProducePartitionResponse(
         index,
         TAKEN,
         appended.base_offset,
         appended.append_time_ms,
         partition.log.start_offset,
     )
+    receipts.append(Receipt(partition, appended, answer, header.record_count, len(records)))
+    return answer
+
+
+def refuse_unwritten(receipt: Receipt, error: KafkaError, context: Context) -> None:
+    """Say that a batch that had its place could not be written there."""
+    answer, partition = receipt.answer, receipt.partition
+    answer.error_code = error.code
+    answer.base_offset = answer.log_start_offset = NO_OFFSET
+    answer.log_append_time_ms = NO_TIME
+    context.parts.metrics.refused_batches += 1
+    check_disk(partition.topic, partition.index, context)
 
 
 def check_disk(topic: str, index: int, context: Context) -> None:
@@ -376,9 +454,12 @@ async def wait_and_answer(
             failed[partition.topic, partition.index] = error
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.timeout_ms / 1000
-    for partition, appended in receipts:
+    for receipt in receipts:
+        partition, appended = receipt.partition, receipt.appended
         left_ms = max(deadline - loop.time(), 0) * 1000
-        if not await partition.wait_committed(appended.last_offset, left_ms):
+        if appended.error is None and not await partition.wait_committed(
+            appended.last_offset, left_ms
+        ):
             lost = not partition.is_leader
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if lost else ErrorCode.REQUEST_TIMED_OUT
             failed.setdefault((partition.topic, partition.index), KafkaError(code))
