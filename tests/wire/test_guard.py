@@ -61,6 +61,28 @@ def test_count_behind_other_fields_is_checked():
         check_counts(VotersRecord, b"\0\0" + varint(2**31))
 
 
+@pytest.mark.parametrize(
+    ("entity", "data"),
+    [
+        (CreateTopicsRequest, b"\0" + bytes(5) + b"\0"),
+        (CreateTopicsRequest, b"\2\2t" + bytes(6) + b"\0\1\0" + bytes(5) + b"\0"),
+        (OffsetDeleteRequest, b"\0\1g" + b"\xff" * 4),
+        (OffsetDeleteRequest, b"\0\1g" + b"\0\0\0\1" + b"\0\1t" + b"\xff" * 4),
+    ],
+)
+def test_null_where_an_array_must_be_is_refused(entity, data):
+    with pytest.raises(MalformedFrame, match="must be there"):
+        guarded_reader(entity)(data)
+
+
+@pytest.mark.parametrize(
+    ("entity", "data"),
+    [(MetadataRequest, b"\0\0\0\0"), (LegacyMetadata, b"\xff\xff\xff\xff\0")],
+)
+def test_null_where_an_array_may_be_missing_is_read(entity, data):
+    assert guarded_reader(entity)(data).topics is None
+
+
 def test_message_cut_off_is_refused():
     for size in range(7):
         with pytest.raises(MalformedFrame):

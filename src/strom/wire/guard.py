@@ -4,10 +4,12 @@
   a frame of twenty bytes is more than most machines can reserve, and then not an exception
   follows but the end of the process. So each count is held against the bytes that are left
   before kio sees it: an element takes one at least.
+- kio reads an array that is null also where the protocol does not allow that. No handler expects
+  it, so it is refused here, as Apache Kafka does.
 - kio raises KeyError for a tagged field that it does not know, which the protocol says to step
   over: that is how newer clients talk to older brokers. Such fields are cut out.
 
-Most messages need neither. In the flexible encoding a large count takes at least three bytes
+Most messages need no walk. In the flexible encoding a large count takes at least three bytes
 with their high bit set, one after the other, and a message without three such bytes has none.
 """
 
@@ -52,6 +54,15 @@ class _Plan(NamedTuple):
     flexible: bool
 
 
+class Nested(NamedTuple):
+    """A field that is an array that must be there, or that has one inside."""
+
+    name: str
+    nullable: bool
+    is_array: bool
+    inside: tuple["Nested", ...]
+
+
 #: One for each class that was ever walked over, of which there is a fixed number.
 _PLANS: Final[dict[type[Any], _Plan]] = {}
 
@@ -63,18 +74,46 @@ def guarded_reader(entity: type[Any]) -> Callable[[bytes], Any]:
         import_schema("kio.serial.errors").SerialError,
         *(ValueError, TypeError, OverflowError, LookupError),
     )
+    nested = find_nested(entity)
 
     def read_guarded(data: bytes) -> Any:  # noqa: ANN401 - it is what the class is
         check_counts(entity, data)
         try:
             try:
-                return read(data, 0)[0]
+                message = read(data, 0)[0]
             except KeyError:
-                return read(cut_unknown(entity, data), 0)[0]
+                message = read(cut_unknown(entity, data), 0)[0]
         except refusals as error:
             raise MalformedFrame(f"{type(error).__name__}: {error}") from error
+        check_nulls(message, nested)
+        return message
 
     return read_guarded
+
+
+def find_nested(entity: type[Any]) -> tuple[Nested, ...]:
+    """Return where a message of the class has arrays that must be there."""
+    found = []
+    for each in fields(entity):
+        type_, nullable = declared(each.type)
+        is_array = get_origin(type_) is tuple
+        is_entity = each.metadata.get("kafka_type") is None
+        inside = find_nested(get_args(type_)[0] if is_array else type_) if is_entity else ()
+        if inside or (is_array and not nullable):
+            found.append(Nested(each.name, nullable, is_array, inside))
+    return tuple(found)
+
+
+def check_nulls(message: object, nested: tuple[Nested, ...]) -> None:
+    """Raise MalformedFrame if an array of the message is null that must not be."""
+    for name, nullable, is_array, inside in nested:
+        value = getattr(message, name)
+        if value is None:
+            if not nullable:
+                raise MalformedFrame(f"{name} must be there, and is null")
+        elif inside:
+            for each in value if is_array else (value,):
+                check_nulls(each, inside)
 
 
 def check_counts(entity: type[Any], data: bytes) -> None:
