@@ -273,6 +273,24 @@ def test_a_group_that_nobody_can_describe_does_not_hide_the_others(
     assert "is not a consumer group (connect)" in told.stderr
 
 
+def test_a_group_that_nobody_can_describe_does_not_end_the_watch(
+    on_cluster, bootstrap, group, monkeypatch
+):
+    waited = []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 2:
+            raise InterruptedError("enough")
+
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=wait))
+    with Raw(bootstrap) as raw:
+        other = share_something_else(raw, f"workers-{uuid.uuid4()}")
+        told = on_cluster("group", "describe", other, group, "--watch", "0.5", code=1)
+    assert told.stdout.count(group) == 2
+    assert told.stderr.count(f"strom: group '{other}': ") == 2
+
+
 def share_something_else(raw, name):
     """Make a group of one member that is no consumer; its name."""
     asked = {"group_id": name, "session_timeout": 60_000, "rebalance_timeout": 60_000}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strom.cli import client
-from strom.cli.failure import USED_WRONGLY, Failure
+from strom.cli.failure import USED_WRONGLY, Failure, report
 from strom.cli.lag import (
     NOBODY,
     Place,
@@ -139,10 +139,14 @@ def describe(options: DescribeOptions) -> None:
         if options.watch is not None and sys.stdout.isatty():
             console().clear()
         show(options, found)
-        if faults:
-            raise Failure("; ".join(faults))
+        failure = Failure("; ".join(faults)) if faults else None
         if options.watch is None:
+            if failure is not None:
+                raise failure
             return
+        # The others are watched on: a group of Kafka Connect may be there for weeks.
+        if failure is not None:
+            report(failure)
         # Who reads it from a pipe sees it now, not when there is enough for a block.
         sys.stdout.flush()
         time.sleep(options.watch)
