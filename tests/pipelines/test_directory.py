@@ -88,13 +88,13 @@ def test_shapes_come_back(directory):
 
 def test_a_micro_batch_is_finished_when_spark_has_noted_it(directory):
     checkpoint = directory.checkpoint("out")
-    assert not directory.is_unfinished("out")
+    assert directory.unfinished("out") is None
     for name in ("offsets/9", "offsets/10", "offsets/.10.crc", "commits/9"):
         (checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
         (checkpoint / name).touch()
-    assert directory.is_unfinished("out")
+    assert directory.unfinished("out") == 10
     (checkpoint / "commits/10").touch()
-    assert not directory.is_unfinished("out")
+    assert directory.unfinished("out") is None
 
 
 def test_a_forgotten_checkpoint_is_gone_also_after_half_a_removal(directory):

@@ -11,7 +11,8 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 from strom.pipelines import Pipeline
 from strom.pipelines.directory import Directory
 from strom.pipelines.failure import ChangedError, PipelineError, StepError
-from strom.pipelines.status import FAILED, STOPPED
+from strom.pipelines.status import DONE, FAILED, STOPPED
+from strom.spark.session import QUICK_CHECKPOINTS
 from tests import nodes
 from tests.spark.topics import Topics
 
@@ -73,6 +74,17 @@ def fill_up(disk):
             ballast.write(bytes(4096))
 
 
+@pytest.fixture(params=["quick", "default"])
+def checkpoints(spark, request):
+    """Both ways to write checkpoints: that of the tests' session, and that of the command."""
+    ((setting, quick),) = QUICK_CHECKPOINTS.items()
+    if request.param == "default":
+        spark.conf.unset(setting)
+    yield
+    spark.conf.set(setting, quick)
+
+
+@pytest.mark.usefixtures("checkpoints")
 def test_a_full_disk_ends_the_run_and_with_room_again_it_goes_on(
     strom_topics, run, small_disk, tmp_path
 ):
@@ -96,6 +108,32 @@ def test_a_full_disk_ends_the_run_and_with_room_again_it_goes_on(
     send(strom_topics, source, range(20, 30))
     run(pipeline)
     assert copied(strom_topics, target) == list(range(30))
+
+
+def test_a_micro_batch_that_a_sink_could_not_write_comes_again_the_same(strom_topics, run):
+    topic = strom_topics.make(2)
+    came, away = [], []
+    pipeline = Pipeline("numbers")
+    pipeline.topic("numbers", topic, json="n int")
+
+    @pipeline.to_batches(of="numbers")
+    def store(rows, number):
+        came.append((number, sorted(row.n for row in rows.collect())))
+        if away:
+            raise ConnectionError("the database is away")
+
+    send(strom_topics, topic, range(3))
+    run(pipeline)
+    send(strom_topics, topic, range(3, 7))
+    away.append(True)
+    with pytest.raises(StepError, match=r"^store: ConnectionError: the database is away"):
+        run(pipeline)
+    away.clear()
+    # What has come meanwhile is no part of it.
+    send(strom_topics, topic, range(7, 9))
+    assert run(pipeline).state == DONE
+    failed = (1, [3, 4, 5, 6])
+    assert came == [(0, [0, 1, 2]), failed, failed, (2, [7, 8])]
 
 
 def test_a_broker_that_does_not_answer_is_named_with_what_to_do(strom_topics, run):

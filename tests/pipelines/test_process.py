@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from strom.pipelines.directory import Directory
 from strom.pipelines.loading import load
-from strom.pipelines.status import DIED, DONE, STOPPED
+from strom.pipelines.status import DIED, DONE, RUNNING, STOPPED
 from tests import nodes
 from tests.spark import starting
 
@@ -27,6 +27,7 @@ in_soak = [
 
 #: For a whole run, beside other tests.
 PATIENCE_SECONDS = 120
+COMMAND = [sys.executable, "-m", "strom", "pipeline"]
 FILE = """
 from strom.pipelines import Pipeline
 
@@ -54,13 +55,19 @@ class Copying:
             "STROM_PIPELINES": str(self.home),
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "strom", "pipeline", "run", str(self.file), "--json", *options],
+            [*COMMAND, "run", str(self.file), "--json", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=starting.environment(**where),
             start_new_session=True,
         )
+
+    def told_by(self, command):
+        """What another command says of the run, in a process of its own."""
+        asked = [*COMMAND, command, "copies", "--dir", str(self.home), "--json"]
+        told = subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return json.loads(told)
 
     def send(self, numbers):
         self.topics.fill(self.source, [b'{"n": %d}' % n for n in numbers])
@@ -124,6 +131,23 @@ def test_str_01_a_signal_ends_a_run_cleanly_and_the_next_goes_on_where_it_was(co
     status = run(load(copying.file))
     assert (status.state, status.sinks[0].rows) == (DONE, 5)
     assert copying.copied(15) == list(range(15))
+
+
+def test_a_run_is_seen_and_stopped_by_other_commands(copying):
+    copying.send(range(10))
+    copying.start()
+    copying.wait_for_rows(10)
+    seen = copying.told_by("status")
+    assert (seen["state"], seen["pid"], seen["error"]) == (RUNNING, copying.process.pid, None)
+    (sink,) = seen["sinks"]
+    assert (sink["sink"], sink["rows"], sink["lag"]) == (copying.target, 10, 0)
+
+    stopped = copying.told_by("stop")
+    assert (stopped["state"], stopped["pid"], stopped["error"]) == (STOPPED, seen["pid"], None)
+    code, last = copying.end()
+    assert (code, last) == (0, stopped)
+    assert copying.told_by("status") == stopped
+    assert copying.copied(10) == list(range(10))
 
 
 @pytest.mark.soak

@@ -291,9 +291,11 @@ def test_an_error_in_a_running_query_names_the_step_of_sql(strom_topics, run, tm
         run(failing("no-number", "SELECT cast(rider AS int) AS number FROM {known}"))
 
 
-def test_an_error_in_a_function_of_a_step_names_the_step(strom_topics, run, tmp_path):
+def test_an_error_in_a_function_of_a_step_names_the_step_and_the_offsets(
+    strom_topics, run, tmp_path
+):
     topic = strom_topics.make()
-    strom_topics.fill(topic, [b'{"km": 7}'])
+    strom_topics.fill(topic, [b'{"km": null}'] * 2)
     pipeline = Pipeline("wrong")
     pipeline.topic("rides", topic, json="km int")
 
@@ -310,7 +312,10 @@ def test_an_error_in_a_function_of_a_step_names_the_step(strom_topics, run, tmp_
         return known.select(share("km"))
 
     pipeline.to_files("archive", of="shares", path=str(tmp_path / "out"))
-    with pytest.raises(StepError, match=r"^shares: ValueError: no share of 7 km$"):
+    run(pipeline)
+    strom_topics.fill(topic, [b'{"km": 7}', b'{"km": null}'])
+    place = f"micro-batch 1: offsets 2 to 3 of {topic}-0"
+    with pytest.raises(StepError, match=rf"^shares: ValueError: no share of 7 km; {place}$"):
         run(pipeline)
 
 

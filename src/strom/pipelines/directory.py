@@ -103,8 +103,8 @@ class Directory:
         """Return where Spark keeps what belongs to a sink."""
         return self.path / "checkpoints" / sink
 
-    def is_unfinished(self, sink: str) -> bool:
-        """Whether Spark will run a sink's last micro-batch again."""
+    def unfinished(self, sink: str) -> int | None:
+        """Return the number of a sink's last micro-batch, if Spark will run it again."""
         begun, done = (
             [
                 int(each.name)
@@ -113,7 +113,8 @@ class Directory:
             ]
             for log in ("offsets", "commits")
         )
-        return max(begun, default=-1) > max(done, default=-1)
+        last = max(begun, default=-1)
+        return last if last > max(done, default=-1) else None
 
     def shapes(self) -> dict[str, Shape]:
         """Return what the checkpoints are of."""

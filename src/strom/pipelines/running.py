@@ -44,6 +44,7 @@ from strom.pipelines.frames import (
     types_of,
 )
 from strom.pipelines.graph import ANY_SERVER, SERVERS, Graph, nearest
+from strom.pipelines.place import place_of
 from strom.pipelines.progress import SinkProgress
 from strom.pipelines.shape import SHUFFLES, changes, recut, recut_refusal, refusal, shape_of
 from strom.pipelines.status import DONE, FAILED, RUNNING, STARTING, STOPPED, STOPPING, Status
@@ -247,7 +248,7 @@ class Run:
                 if found:
                     raise ChangedError(refusal(self._pipeline.name, sink.name, found))
                 other = recut(old[sink.name], new[sink.name])
-                if other and self._directory.is_unfinished(sink.name):
+                if other and self._directory.unfinished(sink.name) is not None:
                     raise ChangedError(recut_refusal(sink.name, other))
         self._directory.write_shapes({**old, **new})
 
@@ -293,7 +294,16 @@ class Run:
                 text = str(error)
                 nodes = self._graph.above(each.sink.name)
                 told = explain(text).replace("--reset SINK", f"--reset {each.sink.name}")
-                raise StepError(step_of(text, nodes) or each.sink.name, told)
+                step = step_of(text, nodes)
+                if step is not None or each.sink.kind == BATCHES:
+                    told += self._place(each.sink)
+                raise StepError(step or each.sink.name, told)
+
+    def _place(self, sink: Sink) -> str:
+        """Return where in its topics a sink's micro-batch is that was not finished."""
+        batch = self._directory.unfinished(sink.name)
+        place = None if batch is None else place_of(self._directory.checkpoint(sink.name), batch)
+        return "" if place is None else f"; micro-batch {batch}: {place}"
 
     def _end_queries(self) -> None:
         """Stop the queries, each between two micro-batches if it comes there in time."""
