@@ -198,6 +198,26 @@ def test_str_09_20_a_stream_is_joined_with_the_newest_of_a_table(topics, example
     ]
 
 
+def test_str_09_two_tables_are_filtered_and_joined_and_either_may_change(topics, example):
+    topics.make("crews", "positions", "in-space")
+
+    def newest(count):
+        return {
+            row.key: row.value and json.loads(row.value) for row in topics.rows("in-space", count)
+        }
+
+    topics.send("crews", {"commander": "Ada"}, {"commander": "Bob"}, keys=[b"f1", b"f2"])
+    topics.send("positions", {"altitude": 150}, {"altitude": 50}, keys=[b"f1", b"f2"])
+    example("table_table")
+    assert newest(4) == {b"f1": {"commander": "Ada", "altitude": 150}, b"f2": None}
+    topics.send("positions", {"altitude": 200}, keys=[b"f2"])
+    example("table_table")
+    assert newest(5)[b"f2"] == {"commander": "Bob", "altitude": 200}
+    topics.send("crews", None, {"commander": "Cleo"}, keys=[b"f1", b"f2"])
+    example("table_table")
+    assert newest(7) == {b"f1": None, b"f2": {"commander": "Cleo", "altitude": 200}}
+
+
 def test_str_09_a_stream_becomes_a_table_and_a_changelog(topics, example):
     topics.make("flight-data", "rocket-positions")
     data = [{"altitude": n, "speed": 1} for n in (1, 2, 3)]
