@@ -14,6 +14,7 @@ from examples.final_project.database import explain, sink
 from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import DIRECTORY, ChangedError, migrate
 from examples.final_project.database.server import PARTS, LocalServer, reachable_by_all
+from examples.final_project.processing import writing
 from examples.final_project.processing.writing import offsets
 
 pytestmark = pytest.mark.slow
@@ -183,6 +184,18 @@ def test_a_server_that_crashed_comes_back_with_its_data():
         server.stop("immediate")
         server.start()
         assert migrate(server.url()) == []
+
+
+def test_a_database_that_stays_away_is_named_with_what_to_do_but_without_its_password(monkeypatch):
+    monkeypatch.setattr(writing, "ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(writing, "AGAIN_SECONDS", 0.0)
+    with pytest.raises(writing.AwayError) as caught:
+        writing.patiently("postgresql://owner:secret@127.0.0.1:1/flights", print)
+    told = str(caught.value)
+    assert "host=127.0.0.1" in told
+    assert "secret" not in told
+    assert "2 attempts: connection failed" in told
+    assert "bring the server back and start again: the micro-batch is repeated" in told
 
 
 def test_programs_that_others_cannot_reach_are_copied(tmp_path):

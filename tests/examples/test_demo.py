@@ -22,6 +22,9 @@ KEPT = "It goes on"
 PNG = b"\x89PNG\r\n\x1a\n"
 APPENDED = re.compile(r"records appended *│ *([\d,]+)")
 LAG = re.compile(r"final-project-(\w+) *│ *[\w-]+ *│ *(\S+)")
+METRICS = re.compile(r"series of the brokers' metrics[^│]*│ *([\d,]+) │ *([\d,]+) │ the same")
+FLIGHTS = re.compile(r"Flights, from the database *\n *Flight +Rocket .*\n(?: *F-\d+ .*\n)+")
+PLOT = re.compile(r"The hottest engine in each 10 s, °C\n(?: *[\d,]* *▏[ ▁▂▃▄▅▆▇█]*\n){8}")
 #: The time to tell that it goes on; what it waits for has limits of its own.
 SECONDS = "1"
 
@@ -70,7 +73,7 @@ def test_prj_01_the_demo_loses_nothing_and_doubles_nothing(demo, url, tmp_path):
     assert "Spark was killed" in text, text
     assert "Nothing was lost and nothing doubled" in text, text
     assert dict(LAG.findall(text)) == dict.fromkeys(QUERIES, "0"), text
-    assert APPENDED.search(text), text
+    assert all(each.search(text) for each in (APPENDED, METRICS, FLIGHTS, PLOT)), text
     assert (tmp_path / "plot.png").read_bytes().startswith(PNG)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM flights.telemetry").fetchone()[0] > 0

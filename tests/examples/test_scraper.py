@@ -1,6 +1,7 @@
 """The scraper at work: a real site, a real broker, and what goes wrong between them (PRJ-02)."""
 
 import dataclasses
+import socket
 from collections import Counter
 from random import Random
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from examples.final_project.scraper import jobs, ledger, reading, topics
+from examples.final_project.scraper import jobs, ledger, polite, reading, topics
 from examples.final_project.scraper.fetching import BODY_BYTES_MAX, Fetcher
 from examples.final_project.scraper.ledger import Ledger, ReplacedError
 from examples.final_project.scraper.once import NotScrapedError, follow
@@ -319,11 +320,22 @@ def test_a_bad_page_is_a_dead_letter_and_the_scraper_goes_on(stage, faults, faul
     assert stage.records("telemetry")
 
 
-def test_a_site_that_is_not_there_is_tried_again(stage):
-    job = jobs.Job("none", "http://127.0.0.1:1/flights", "flights", jobs.BOARD, jobs.Every(1))
+def test_a_site_that_is_not_there_forbids_everything_until_its_robots_are_asked_for_again(stage):
     scraper = stage.scraper()
-    assert scraper.attempt(job) is None
-    assert scraper.counts == {"forbidden": 1}
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        host, port = silent.getsockname()
+        job = dataclasses.replace(stage.jobs["rockets"], url=f"http://{host}:{port}/rockets")
+        assert scraper.attempt(job) is None
+    site = Site(SEED, stage.clock, {}.get)
+    with served(site, port):
+        stage.clock.advance(polite.ROBOTS_MISSED_MS - 1)
+        assert scraper.attempt(job) is None
+        assert (scraper.counts, site.requests) == ({"forbidden": 2}, 0)
+        stage.clock.advance(1)
+        assert scraper.attempt(job) is None
+    assert scraper.counts["fetched"] == 1
+    assert len(stage.records("rockets")) == len(flights.ROCKETS)
 
 
 def test_use_01_a_brokers_own_metrics_are_a_source(broker, fetcher, clock):

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from examples.final_project.processing.pipeline import GROUP
 from examples.final_project.scraper import topics
+from examples.final_project.scraper.facts import NAME_HEADER
 
 #: What each query reads.
 QUERIES = {
@@ -21,10 +22,12 @@ SECONDS_MAX = 30.0
 
 
 class Told(NamedTuple):
-    """What the committed records of a topic are: how many, and of how many keys."""
+    """What the committed records of a topic are: how many, of how many keys, about what."""
 
     records: int
     keys: int
+    #: How many facts they are about, each told anew when it changes.
+    names: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def told(bootstrap: str, topic: str) -> Told:
             "isolation.level": "read_committed",
         }
     )
-    left, records, keys = set(range(topics.PARTITIONS)), 0, set()
+    left, records, keys, names = set(range(topics.PARTITIONS)), 0, set(), set()
     consumer.assign([TopicPartition(topic, number, 0) for number in left])
     try:
         while left:
@@ -62,16 +65,18 @@ def told(bootstrap: str, topic: str) -> Told:
             if (error := message.error()) is None:
                 records += 1
                 keys.add(message.key())
+                names.add(dict(message.headers() or ()).get(NAME_HEADER))
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
     finally:
         consumer.close()
-    return Told(records, len(keys))
+    return Told(records, len(keys), len(names))
 
 
 def agreements(bootstrap: str, database: str) -> list[Agreement]:
     """Return what was sent beside what the database holds of it."""
     measured, board = told(bootstrap, "telemetry"), told(bootstrap, "flights")
+    series = told(bootstrap, "broker-metrics")
     with psycopg.connect(database) as connection:
 
         def number(query: str) -> int:
@@ -87,12 +92,20 @@ def agreements(bootstrap: str, database: str) -> list[Agreement]:
             "WHERE topic = 'flights'"
         )
         known = number("SELECT count(*) FROM flights.flight")
+        unusable = number(
+            "SELECT count(DISTINCT text::jsonb - 'value') FROM flights.rejected "
+            "WHERE topic = 'broker-metrics'"
+        )
+        followed = number("SELECT count(*) FROM flights.broker_metric")
     return [
         Agreement(
             "measurements, stored or rejected with a reason", measured.records, stored + rejected
         ),
         Agreement("measurements in all windows", measured.records - rejected, summed),
         Agreement("flights, stored or rejected with a reason", board.keys, known + unknown),
+        Agreement(
+            "series of the brokers' metrics, stored or rejected", series.names, followed + unusable
+        ),
     ]
 
 

@@ -4,8 +4,8 @@ Spark notes in its checkpoint up to which offsets a micro-batch reads before it 
 that was killed is run again with the same ones. They are written in the transaction of the rows. So
 a batch that had been written is recognised and left out, and one that had not is written whole.
 
-A database that goes away is waited for. Whether the last transaction before that was committed
-nobody knows; writing it again finds out.
+A database that goes away is waited for, for a minute. Whether the last transaction before that was
+committed nobody knows; writing it again finds out.
 """
 
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 import psycopg
 from psycopg import Connection
 
+from examples.final_project.database.addresses import shown
 from examples.final_project.database.sink import Offsets
 from strom.spark.places import Progress
 
@@ -24,6 +25,10 @@ ATTEMPTS_MAX = 60
 AGAIN_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
+
+
+class AwayError(Exception):
+    """The database was waited for in vain."""
 
 
 def offsets(checkpoint: Path, batch: int) -> tuple[Offsets, Offsets]:
@@ -49,6 +54,10 @@ def patiently(url: str, write: Callable[[Connection], None]) -> None:
                 return write(connection)
         except psycopg.OperationalError as error:
             if attempt == ATTEMPTS_MAX:
-                raise
+                raise AwayError(
+                    f"the database at '{shown(url)}' took nothing in {ATTEMPTS_MAX} attempts: "
+                    f"{error}; bring the server back and start again: the micro-batch is repeated, "
+                    "nothing is lost and nothing is doubled"
+                ) from error
             log.warning("the database is away, once more in %.0f s: %s", AGAIN_SECONDS, error)
             time.sleep(AGAIN_SECONDS)
