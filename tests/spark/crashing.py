@@ -52,9 +52,11 @@ class HeldTransaction(TaskTransaction):
         return found
 
     def _end(self, *, committed):
-        come_to("written")
+        if committed:
+            come_to("written")
         super()._end(committed=committed)
-        come_to("committed")
+        if committed:
+            come_to("committed")
 
 
 class HeldWriter(StreamWriter):

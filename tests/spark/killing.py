@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from strom.spark import fork_server
 from tests.spark import starting
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,11 @@ def status_of(pid):
 
 def parent_of(pid):
     return int(status_of(pid)[1])
+
+
+def is_forked(pid):
+    """Whether the process was forked from the one that has all loaded; forks keep its words."""
+    return fork_server.__name__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def forget_the_end(checkpoint):
@@ -62,7 +68,7 @@ class Query:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=starting.environment_in(self.directory, **where),
+                env=starting.environment_as_shipped_in(self.directory, **where),
                 cwd=ROOT,
                 start_new_session=True,
             )

@@ -1,7 +1,7 @@
 """Brokers that a test gives the words to: two of them, one partition, and who leads it.
 
-They speak what a reader of a range needs (ApiVersions, Metadata, Fetch, ListOffsets) over real
-sockets. What each answers to a Fetch is decided by the test, request by request.
+They speak what a reader and a writer need (ApiVersions, Metadata, ListOffsets, Fetch, Produce) over
+real sockets. What each answers to a Fetch or a Produce is decided by the test, request by request.
 """
 
 import socketserver
@@ -14,19 +14,30 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.fetch.v13 import response as fetch
+from kio.schema.fetch.v13.request import FetchRequest
 from kio.schema.list_offsets.v7 import response as list_offsets
 from kio.schema.metadata.v12 import response as metadata
+from kio.schema.produce.v11 import response as produce
+from kio.schema.produce.v11.request import ProduceRequest
 from kio.serial import entity_writer
 from kio.static.primitive import i32Timedelta
 
-from strom.records.record import Record, write_batch
+from strom.records.batch import read_header
+from strom.records.record import Record, read_records, write_batch
 from strom.wire.errors import ErrorCode
+from strom.wire.guard import guarded_reader
 
 TOPIC, TOPIC_ID = "rides", UUID(int=7)
 NO_TIME = i32Timedelta.parse(timedelta(0))
-API_VERSIONS, FETCH, LIST_OFFSETS, METADATA = 18, 1, 2, 3
-#: Where a Fetch of version 13 for one partition has its offset.
-OFFSET_AT = 51
+API_VERSIONS, PRODUCE, FETCH, LIST_OFFSETS, METADATA = 18, 0, 1, 2, 3
+#: Each API with the versions that are understood.
+KNOWN = (
+    (API_VERSIONS, 0, 0),
+    (PRODUCE, 3, 11),
+    (FETCH, 4, 13),
+    (LIST_OFFSETS, 1, 7),
+    (METADATA, 0, 12),
+)
 NOBODY = -1
 
 
@@ -35,6 +46,23 @@ class Asked(NamedTuple):
 
     broker: int
     offset: int
+    request: FetchRequest
+
+
+class Sent(NamedTuple):
+    """The batch of a Produce, as it came in."""
+
+    broker: int
+    sequence: int
+    values: list
+
+
+class Frame(NamedTuple):
+    """A request whose body was not read yet."""
+
+    key: int
+    client_id: str
+    body: bytes
 
 
 class CutError(Exception):
@@ -48,7 +76,14 @@ class Cluster:
         self.batches = [write_batch([Record(n, 0, None, b"%d" % n)]) for n in range(count)]
         #: Who leads, as each Metadata says it in turn; the last of them stays.
         self.leaders = [0]
+        #: The offset that each ListOffsets finds in turn; the last of them stays.
+        self.offsets = [0]
         self.asked = []
+        self.sent = []
+        #: The values that were written, in order.
+        self.taken = []
+        #: Who asked, with the key of what was asked.
+        self.clients = set()
         self.addresses = []
         self._lock = threading.Lock()
 
@@ -60,26 +95,54 @@ class Cluster:
         """Return the batch at the offset, as a broker sends as much as is asked for."""
         return bytes(self.batches[offset]) if offset < len(self.batches) else b""
 
-    def respond(self, broker, key, body):
+    def answer_produce(self, sent):
+        """Return an error, or none; a test puts its own in place."""
+        return self.take(sent)
+
+    def take(self, sent):
+        """Write the batch if it is the next of its only producer, as a leader does."""
+        if sent.sequence < len(self.taken):
+            return ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+        if sent.sequence > len(self.taken):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        self.taken += sent.values
+        return ErrorCode.NONE
+
+    def respond(self, broker, frame):
         """Return the body of the answer to a request."""
-        if key == API_VERSIONS:
-            known = [(API_VERSIONS, 0, 0), (FETCH, 4, 13), (LIST_OFFSETS, 1, 7), (METADATA, 0, 12)]
-            return struct.pack(">hi", 0, len(known)) + b"".join(
-                struct.pack(">hhh", *each) for each in known
+        with self._lock:
+            self.clients.add((frame.key, frame.client_id))
+        if frame.key == API_VERSIONS:
+            return struct.pack(">hi", 0, len(KNOWN)) + b"".join(
+                struct.pack(">hhh", *each) for each in KNOWN
             )
-        if key == METADATA:
+        if frame.key == METADATA:
             return b"\0" + written(self._metadata())
-        if key == LIST_OFFSETS:
-            return b"\0" + written(offsets_answer(0))
-        (offset,) = struct.unpack_from(">q", body, OFFSET_AT)
-        asked = Asked(broker, offset)
+        if frame.key == LIST_OFFSETS:
+            return b"\0" + written(offsets_answer(self._next_of(self.offsets)))
+        answer = self._fetch if frame.key == FETCH else self._produce
+        return b"\0" + written(answer(broker, frame.body))
+
+    def _fetch(self, broker, body):
+        request = guarded_reader(FetchRequest)(body)
+        asked = Asked(broker, request.topics[0].partitions[0].fetch_offset, request)
         with self._lock:
             self.asked.append(asked)
-        return b"\0" + written(fetch_answer(self.answer_fetch(asked), len(self.batches)))
+        return fetch_answer(self.answer_fetch(asked), len(self.batches))
+
+    def _produce(self, broker, body):
+        batch = guarded_reader(ProduceRequest)(body).topic_data[0].partition_data[0].records
+        values = [each.value for each in read_records(batch)]
+        with self._lock:
+            self.sent.append(Sent(broker, read_header(batch).base_sequence, values))
+            return produce_answer(self.answer_produce(self.sent[-1]))
+
+    def _next_of(self, answers):
+        with self._lock:
+            return answers.pop(0) if len(answers) > 1 else answers[0]
 
     def _metadata(self):
-        with self._lock:
-            leader = self.leaders.pop(0) if len(self.leaders) > 1 else self.leaders[0]
+        leader = self._next_of(self.leaders)
         brokers = tuple(
             metadata.MetadataResponseBroker(node_id=number, host=host, port=port)
             for number, (host, port) in enumerate(self.addresses)
@@ -110,8 +173,17 @@ def fetch_answer(given, end):
     return fetch.FetchResponse(throttle_time=NO_TIME, error_code=ErrorCode.NONE, responses=(topic,))
 
 
+def produce_answer(code):
+    """Return the answer with this error, or with none."""
+    partition = produce.PartitionProduceResponse(
+        index=0, error_code=code, base_offset=0, record_errors=()
+    )
+    topic = produce.TopicProduceResponse(name=TOPIC, partition_responses=(partition,))
+    return produce.ProduceResponse(responses=(topic,))
+
+
 def offsets_answer(offset):
-    """Return where the partition begins."""
+    """Return where in the partition it is that was asked for."""
     partition = list_offsets.ListOffsetsPartitionResponse(
         partition_index=0, error_code=ErrorCode.NONE, offset=offset
     )
@@ -132,10 +204,11 @@ class _Connection(socketserver.StreamRequestHandler):
         while size := self.rfile.read(4):
             frame = self.rfile.read(struct.unpack(">i", size)[0])
             key, _version, number, length = struct.unpack_from(">hhih", frame)
-            # Behind the client's name, and the tags of a flexible header.
-            body = frame[10 + length + (0 if key == API_VERSIONS else 1) :]
+            client_id, rest = frame[10 : 10 + length].decode(), frame[10 + length :]
+            # Behind the tags of a flexible header.
+            request = Frame(key, client_id, rest if key == API_VERSIONS else rest[1:])
             try:
-                answer = self.server.cluster.respond(self.server.number, key, body)
+                answer = self.server.cluster.respond(self.server.number, request)
             except CutError:
                 # Half an answer, and no more.
                 self.wfile.write(struct.pack(">ii", 1000, number))

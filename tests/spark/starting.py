@@ -34,7 +34,10 @@ def java_home():
 
 
 def environment(**more):
-    """The environment of a process that starts a driver of Spark, or a part of its cluster."""
+    """The environment of a process that starts a driver of Spark, or a part of its cluster.
+
+    To whom a home of Spark is given, Strom forks no Python processes: it might be another PySpark.
+    """
     home = {"SPARK_HOME": str(HOME)} if ARCHIVE.exists() else {}
     return {
         **os.environ,
@@ -52,10 +55,21 @@ def environment_in(directory, **more):
 
     Its path is short: sockets are there too.
     """
-    places = ("TMPDIR", "SPARK_LOCAL_DIRS", "SPARK_WORKER_DIR")
     options = f"{java_options()} -Djava.io.tmpdir={directory}"
-    given = dict.fromkeys(places, str(directory)) | {"SPARK_SUBMIT_OPTS": options}
-    return environment(**given, **more)
+    return environment(**places_in(directory), SPARK_SUBMIT_OPTS=options, **more)
+
+
+def environment_as_shipped_in(directory, **more):
+    """The same as users have it, without a home that was chosen: Python processes are forked."""
+    options = f"{QUICK} -Djava.io.tmpdir={directory}"
+    found = environment(**places_in(directory), SPARK_SUBMIT_OPTS=options, **more)
+    found.pop("SPARK_HOME", None)
+    return found
+
+
+def places_in(directory):
+    """Where Spark keeps what it needs while it runs."""
+    return dict.fromkeys(("TMPDIR", "SPARK_LOCAL_DIRS", "SPARK_WORKER_DIR"), str(directory))
 
 
 def make_home():

@@ -1,14 +1,17 @@
 """ACK-08, ACK-09, CNT-13: a query into a database is killed around the commit, and goes on.
 
 The database is a real PostgreSQL, the driver a process that gets SIGKILL while one query's
-transaction is open and others' are committed without Spark's knowing. `make soak` goes on for as
-long as it is given.
+transaction is open and others' are committed without Spark's knowing; then the server is killed
+likewise. `make soak` goes on for as long as it is given, `STROM_KILLS=100` until there were so many
+kills, of which `--log-cli-level=INFO` tells.
 """
 
+import logging
 import os
 import random
 import shutil
 import time
+from collections import Counter
 
 import psycopg
 import pytest
@@ -30,7 +33,11 @@ ROWS_PER_ROUND = 3 * BATCH_ROWS
 PHASES = ("written", "committed")
 FIRST_ROUND = {"before": "written", "after": "committed", BY_KEY: "committed"}
 TEST_SECONDS_MAX = 600
+KILL_SECONDS_MAX = 120
 SOAK_SECONDS = float(os.environ.get("STROM_SOAK_SECONDS", "0"))
+KILLS_WANTED = int(os.environ.get("STROM_KILLS", "0"))
+
+_log = logging.getLogger(__name__)
 
 #: Every write of a row, so that one that is written again is seen.
 COUNTED = """
@@ -71,16 +78,22 @@ class Case:
         self.broker.remove()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def round(self, phases):
-        """Kill the driver while every query is held at its phase."""
+    def round(self, phases, victim):
+        """Kill the driver, or the database, while every query is held at its phase."""
         for topic, phase in phases.items():
             self.query.ask_to_hold(f"{topic}-{phase}")
         self._send()
         held = [self.query.await_held(f"{topic}-{phase}") for topic, phase in phases.items()]
-        self.query.kill_driver()
+        if victim == "driver":
+            self.query.kill_driver()
+        else:
+            self._server.stop("immediate")
         for each in held:
             each.unlink()
-        self.query.start()
+        if victim == "driver":
+            self.query.start()
+        else:
+            self._server.start()
 
     def _send(self):
         producer = Producer({"bootstrap.servers": self.broker.bootstrap})
@@ -134,16 +147,23 @@ def case():
 @pytest.mark.slow
 @pytest.mark.java
 @pytest.mark.soak
-@pytest.mark.timeout(TEST_SECONDS_MAX + 2 * SOAK_SECONDS)
+@pytest.mark.timeout(TEST_SECONDS_MAX + 2 * SOAK_SECONDS + KILL_SECONDS_MAX * KILLS_WANTED)
 def test_ack_08_09_a_driver_that_is_killed_around_the_commit_leaves_each_row_once(case):
     deadline = time.monotonic() + SOAK_SECONDS
-    case.round(FIRST_ROUND)
+    case.round(FIRST_ROUND, "driver")
     case.judge()
     # What was committed came again: it was left out by its offsets, and written over by its keys.
     assert "after-skipped" in case.story()
     assert "before-skipped" not in case.story()
     assert case.written(BY_KEY) == case.sent + BATCH_ROWS
+    # Without the database the same batch is tried again until it is back.
+    case.round(dict.fromkeys(TOPICS, "written"), "database")
+    case.judge()
+    kills = Counter(driver=1, database=1)
     chance = random.Random(random.randrange(2**32))
-    while time.monotonic() < deadline:
-        case.round({topic: chance.choice(PHASES) for topic in TOPICS})
+    while kills.total() < KILLS_WANTED or time.monotonic() < deadline:
+        victim = chance.choice(("driver", "driver", "database"))
+        case.round({topic: chance.choice(PHASES) for topic in TOPICS}, victim)
         case.judge()
+        kills[victim] += 1
+        _log.info("%d rows of each query, kills: %s", case.sent, dict(kills))

@@ -83,7 +83,7 @@ def test_where_nothing_is_new_nothing_is_begun(topics):
 
 
 @pytest.mark.parametrize("by_pattern", [False, True])
-def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(topics, by_pattern):
+def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(topics, caplog, by_pattern):
     """Its next question ended the query for good: there was no offset to commit."""
     topic = topics.make()
     topics.fill(topic, [b"old"] * 5)
@@ -96,6 +96,7 @@ def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(topics, 
     topics.delete(topic)
     without = end_after(stream, end)
     assert ranges(stream, end, without) == []
+    assert f"Topic {topic} was deleted" in caplog.text
     assert end_after(stream, without) == without
     topics.make(name=topic)
     topics.fill(topic, [b"new"] * 3)

@@ -48,6 +48,14 @@ class Topics:
         self._produce(producer, topic, values, partitions, keys, headers)
         assert producer.flush(PATIENCE_SECONDS) == 0
 
+    def fill_at(self, topic, times_ms):
+        """Send a record at each of these times, partition by partition."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        for partition, times in enumerate(times_ms):
+            for time_ms in times:
+                producer.produce(topic, b"%d" % time_ms, partition=partition, timestamp=time_ms)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
     def fill_transaction(self, topic, values, *, commits, partitions=1):
         """Send the values in a transaction."""
         producer = Producer(
