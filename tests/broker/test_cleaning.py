@@ -15,6 +15,7 @@ from strom.broker.cleaning import Cleaning
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
 from strom.broker.replicas import Replicas
+from strom.log.checkpoints import CLEANER
 from strom.log.cleaning import Cleaned
 from strom.log.directory import LogDirectory, Meta
 from strom.log.log import Log
@@ -27,6 +28,7 @@ from tests.log.making import NOW
 
 PATIENCE_SECONDS = 60
 RATE = "log.cleaner.io.max.bytes.per.second"
+MEMORY = "log.cleaner.dedupe.buffer.size"
 
 
 class Floor:
@@ -35,12 +37,14 @@ class Floor:
     def __init__(self):
         self.begun = []
         self.rates = []
+        self.memories = []
         self.held = {}
         self.begins = asyncio.Event()
 
-    def begin(self, topic, bytes_per_second):
+    def begin(self, topic, job, bytes_per_second):
         self.begun.append(topic)
         self.rates.append(bytes_per_second)
+        self.memories.append(job.memory_bytes)
         self.begins.set()
 
     def hold(self, topic):
@@ -65,7 +69,7 @@ class Worker:
     async def work(self, job, bytes_per_second):
         topic = job.directory.split("/")[-1].split("-")[0]
         self.over.clear()
-        self.floor.begin(topic, bytes_per_second)
+        self.floor.begin(topic, job, bytes_per_second)
         held = self.floor.held.get(topic)
         while held is not None and not held.is_set():
             if self.over.is_set():
@@ -87,6 +91,7 @@ class Place:
         host = Host(now_ms=lambda: NOW, disk=disk, offload=self.offload, has_processes=False)
         self.replicas = Replicas(host, 1, [self.directory], lambda work: work.close())
         self.logs = {topic: self.log(topic) for topic in topics}
+        self.clean_offsets = {}
         self.floor = Floor()
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.parts = SimpleNamespace(
@@ -118,12 +123,17 @@ class Place:
         self.replicas._partitions[topic] = {0: made}
         return made
 
-    def soil(self, topic):
+    def soil(self, topic, segments=4):
         """Write one key over and over, into several segments."""
         partition = self.logs[topic]
-        while len(partition.log.segments) < 4:
+        while len(partition.log.segments) < segments:
             batch = write_batch([Record(0, NOW, b"key", b"v" * 300)])
             partition.append_own(memoryview(batch), NOW)
+
+    def note_clean(self, topic):
+        """Note, as a cleaning would, that all is clean but what is written to now."""
+        self.clean_offsets[topic, 0] = self.logs[topic].log.active.base_offset
+        self.directory.write_checkpoint(CLEANER, self.clean_offsets)
 
 
 def playing(place, scenario):
@@ -134,8 +144,8 @@ def playing(place, scenario):
     asyncio.run(run())
 
 
-def test_all_cleaners_together_keep_to_the_rate():
-    place = Place("ab", log_cleaner_threads=2, **{RATE: 1000})
+def test_all_cleaners_together_keep_to_the_rate_and_the_memory():
+    place = Place("ab", log_cleaner_threads=2, **{RATE: 1000, MEMORY: 8 << 20})
     for topic in "ab":
         place.soil(topic)
 
@@ -145,6 +155,37 @@ def test_all_cleaners_together_keep_to_the_rate():
     playing(place, scenario)
     assert sorted(place.floor.begun) == ["a", "b"]
     assert place.floor.rates == [500, 500]
+    assert place.floor.memories == [4 << 20, 4 << 20]
+
+
+def test_the_dirtiest_log_is_cleaned_first():
+    """CMP-05: it is the share that counts, not the bytes, and not which is looked at first."""
+    place = Place("abc", log_cleaner_threads=1)
+    for topic, clean, dirty in (("a", 3, 4), ("b", 0, 1), ("c", 2, 6)):
+        place.soil(topic, 1 + clean)
+        place.note_clean(topic)
+        place.soil(topic, 1 + clean + dirty)
+
+    async def scenario(cleaning):
+        await cleaning
+
+    playing(place, scenario)
+    assert place.floor.begun == ["b", "c", "a"]
+
+
+def test_what_was_clean_before_a_restart_is_not_cleaned_again():
+    """CMP-03: how far a log is clean is in the checkpoint."""
+    place = Place("ab")
+    place.soil("a")
+    asyncio.run(place.cleaning.clean())
+    clean_offset = place.logs["a"].log.clean_offset
+    assert clean_offset > 0
+    place.logs["a"].log.clean_offset = 0
+    place.soil("b")
+    place.cleaning = Cleaning(place.parts, place.floor.new_cleaner)
+    asyncio.run(place.cleaning.clean())
+    assert place.floor.begun == ["a", "b"]
+    assert place.logs["a"].log.clean_offset == clean_offset
 
 
 def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():

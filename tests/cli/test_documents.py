@@ -42,6 +42,12 @@ def test_every_command_has_help_with_examples(words):
     assert any(words in line for line in lines)
 
 
+@pytest.mark.parametrize("words", sorted(set(COMMANDS) - {"strom demo"}))
+def test_every_command_speaks_json(words):
+    """All but the demo, which is to be looked at."""
+    assert "--json" in [name for each in COMMANDS[words].params for name in each.opts]
+
+
 EXAMPLES = sorted(
     {
         line.strip()

@@ -412,6 +412,7 @@ async def a_hundred(world, topic):
             topic,
             bootstrap_servers=world.bootstrap,
             group_id=world.name,
+            auto_offset_reset="earliest",
             session_timeout_ms=60_000,
             heartbeat_interval_ms=1_000,
             rebalance_timeout_ms=60_000,
@@ -426,5 +427,12 @@ async def a_hundred(world, topic):
             await asyncio.gather(*(each.getmany(timeout_ms=50) for each in consumers))
         assert {len(each.assignment()) for each in consumers} == {1}
         assert len(world.describe()["members"]) == MANY
+        sent = values(2 * MANY)
+        await asyncio.to_thread(world.send, topic, MANY, sent)
+        read = Counter()
+        while len(read) < len(sent):
+            for given in await asyncio.gather(*(each.getmany(timeout_ms=50) for each in consumers)):
+                read.update(each.value.decode() for some in given.values() for each in some)
+        assert read == Counter(sent)
     finally:
         await asyncio.gather(*(each.stop() for each in consumers))

@@ -95,6 +95,13 @@ def test_cleanup_policies(policy, delete, compact):
     assert (config.cleanup_delete, config.cleanup_compact) == (delete, compact)
 
 
+def test_ret_01_the_brokers_policy_is_that_of_topics_without_one():
+    settings = BrokerSettings({"log.cleanup.policy": "compact"})
+    assert settings.log_config().cleanup_compact
+    assert not settings.log_config().cleanup_delete
+    assert settings.log_config({"cleanup.policy": "delete"}).cleanup_delete
+
+
 def test_topics_that_agree_share_their_configuration():
     settings = BrokerSettings()
     assert settings.log_config({"retention.ms": "5"}) is settings.log_config({"retention.ms": "5"})
