@@ -16,7 +16,7 @@ import time
 from contextlib import contextmanager
 
 from bench import report
-from bench.case import Effort
+from bench.case import Effort, in_turn
 from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import Results
@@ -25,6 +25,7 @@ from bench.sides import BUILD, Strom, versions
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
     seconds=1,
+    reads=1,
     java_mb=50,
     latency_seconds=2,
     warm_seconds=1,
@@ -99,7 +100,7 @@ def run_group(sides, cases, effort, results, alone):
     """
     for case in cases:
         with alone():
-            for side in sides:
+            for side in in_turn(sides, case.turns):
                 if results.wants(case, side):
                     run_case(case, side, effort, results)
 

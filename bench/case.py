@@ -59,6 +59,14 @@ class Case:
     bars: tuple
     #: Whether only ours is loaded, for there is nothing of the peer's to compare with.
     is_alone: bool = False
+    #: How often it is run in a round, in turn with the peer; more where it is short and differs.
+    turns: int = 1
+
+
+def in_turn(sides, turns):
+    """The sides, as often as there are turns; in each turn another goes first."""
+    for turn in range(turns):
+        yield from sides if turn % 2 == 0 else sides[::-1]
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,8 @@ class Effort:
     """How long a load goes on; `--quick` makes it short to try the bench itself."""
 
     seconds: float = 2
-    java_mb: int = 500
+    reads: int = 3
+    java_mb: int = 800
     latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000

@@ -5,18 +5,16 @@ A case runs one load against a broker that is up and warm. Cases of one group sh
 
 import re
 import subprocess
-from datetime import datetime
 from itertools import product
 from statistics import median
 from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient
 
-from bench import spark
+from bench import perf_tools, spark
 from bench.case import ROOT, Bar, Case, Measure, load
 from bench.load import Brokers
 from bench.sides import VENV
-from tests import nodes
 
 
 def coordinate(*arguments):
@@ -88,8 +86,9 @@ class Throughput(NamedTuple):
             *configured(compression_type=self.codec, **batching),
         )
 
-    def consume(self, side, _effort):
-        return load("consume", *at(side), "--topic", self.topic, "--size", self.size)
+    def consume(self, side, effort):
+        return load("consume", *at(side), "--topic", self.topic, "--size", self.size,
+                    "--times", effort.reads)  # fmt: skip
 
     def java_records(self, effort):
         """How many records Kafka's tools are told to send and to read."""
@@ -102,67 +101,24 @@ class Throughput(NamedTuple):
              *("--size", self.size, "--records", 500))  # fmt: skip
         records = self.java_records(effort)
         brokers = Brokers([side.pid])
-        done = nodes.kafka_tool(
-            "kafka-producer-perf-test",
-            *("--bootstrap-server", side.bootstrap, "--topic", self.topic),
-            *("--num-records", records, "--record-size", self.size, "--throughput", -1),
-            *("--warmup-records", int(records * WARMING)),
-            *("--command-property", f"acks={self.acks}", f"compression.type={self.codec}"),
-            timeout=300,
-        )
-        # The last line is of what came after the warming.
-        found = re.findall(r"sent, ([\d.]+) records/sec", done.stdout)
-        if not found:
-            raise SystemExit(done.stdout + done.stderr)
-        megabytes = records * self.size / 1e6
-        rate = float(found[-1])
-        return {"mb_s": rate * self.size / 1e6, **brokers.report(megabytes)}
-
-    def consume_java(self, side, effort):
-        """What its tool reports ten times a second, from when it is warm."""
-        records = self.java_records(effort)
-        brokers = Brokers([side.pid])
-        done = nodes.kafka_tool(
-            "kafka-consumer-perf-test",
-            *("--bootstrap-server", side.bootstrap, "--topic", self.topic),
-            *("--num-records", records, "--group", self.topic),
-            *("--show-detailed-stats", "--reporting-interval", 100),
-            timeout=300,
-        )
-        said = done.stdout + done.stderr
-        # It tells of what is missing only in words, and exits with 0.
-        heads, *lines = done.stdout.strip().splitlines() or [""]
-        if done.returncode or not lines or "Exiting before" in said:
-            raise SystemExit(said)
-        rate = rate_when_warm(report_of(heads, lines), WARMING * records)
+        settings = {"acks": self.acks, "compression.type": self.codec}
+        rate = perf_tools.send(side.bootstrap, self.topic, records, self.size, settings)
         return {"mb_s": rate * self.size / 1e6, **brokers.report(records * self.size / 1e6)}
 
+    def consume_java(self, side, effort):
+        """As its tool tells it, from when the reader has got its partitions."""
+        records = self.java_records(effort)
+        brokers = Brokers([side.pid])
+        rates = [
+            perf_tools.receive(side.bootstrap, self.topic, records, f"{self.topic}-{n}")
+            for n in range(effort.reads)
+        ]
+        report = brokers.report(effort.reads * records * self.size / 1e6)
+        return {"mb_s": median(rates) * self.size / 1e6, **report}
 
-#: How much of what Kafka's tools send or read they get warm with: as long as the JVM of a tool
-#: compiles its code, it takes more than a core for that, and is a fifth as fast as afterwards.
-WARMING = 0.6
-#: Of records of 100 B they take so much less.
+
+#: Of records of 100 B Kafka's tools send and read so much less.
 SMALL_SHARE = 0.4
-
-
-def report_of(heads, lines):
-    """When, and how many records had been read by then, as Kafka's consumer tells it."""
-    names = [name.strip() for name in heads.split(",")]
-    rows = [dict(zip(names, line.split(","), strict=False)) for line in lines]
-    return [
-        (
-            datetime.strptime(row["time"].strip(), "%Y-%m-%d %H:%M:%S:%f"),
-            int(row["data.consumed.in.nMsg"]),
-        )
-        for row in rows
-    ]
-
-
-def rate_when_warm(told, warm_records):
-    """Records a second from when so many had been read, or from the first report, to the last."""
-    begin = next((each for each in told[:-1] if each[1] >= warm_records), told[0])
-    seconds = (told[-1][0] - begin[0]).total_seconds()
-    return (told[-1][1] - begin[1]) / seconds
 
 
 LIBRDKAFKA, SMALL, JAVA = "librdkafka's batches", "16 KB batches", "Java's batches"
@@ -359,7 +315,7 @@ CASES = (
     Case("OffsetCommit, 10 consumers", "offsets", offset_commits,
          (Bar("requests/s", at_least=1.0),)),
     *(Case(f"{protocol} protocol, {n} member{'s' * (n > 1)}", "groups", rebalance(protocol, n),
-           tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES))
+           tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES), turns=2)
       for protocol in PROTOCOLS for n in (1, 10, 100)),
     Case("1 GB of keyed records of 100 B", "compaction", compaction,
          (Bar("MB/s", at_least=0.5), Bar(BESIDE, at_most=1.2, of=Measure.OWN))),
@@ -369,7 +325,7 @@ CASES = (
 SELF_STARTED = {"start", "many"}
 
 
-def warm_up(side, effort):
+def warm_up(side, effort, group):
     """Load that is not measured, so that the JVM has compiled what the measured ones use."""
     single = configured(linger_ms=0, batch_num_messages=1)
     for extra in ([], single):
@@ -377,3 +333,12 @@ def warm_up(side, effort):
              "--seconds", effort.warm_seconds / 2, *extra)  # fmt: skip
     load("consume", *at(side), "--topic", "warm")
     delete_topic(side, "warm")
+    if group == "throughput":
+        for each in WARMING:
+            each.run(side, effort)
+
+
+#: That of Kafka's tools has most of their code compiled after these.
+WARMING = tuple(
+    Throughput(*chosen, JAVA) for chosen in ((1000, 6, "all", "none"), (100, 6, "1", "lz4"))
+)

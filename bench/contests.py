@@ -30,7 +30,7 @@ class OfBrokers:
                 for side in sides:
                     with alone():
                         side.start()
-                        warm_up(side, effort)
+                        warm_up(side, effort, group)
             yield sides
         finally:
             for side in sides:

@@ -1,11 +1,15 @@
 """What the benchmark's page makes of measured numbers."""
 
-from bench.case import Bar, Case, Measure
-from bench.cases import rate_when_warm, report_of
+import pytest
+
+from bench import perf_tools
+from bench.case import Bar, Case, Measure, in_turn
 from bench.contests import BROKERS, CONNECTORS, contest_of
+from bench.perf_tools import rate_read
 from bench.report import Row
 from bench.results import Results
 from bench.stage import thirds
+from tests import nodes
 
 
 def row(bar, own, peer=None):
@@ -76,18 +80,29 @@ def test_memory_is_compared_by_thirds():
 
 
 READ = """\
-time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec
-2026-11-17 13:27:17:500, 0, 0.0010, 0.0003, 1, 0.2711
-2026-11-17 13:27:18:000, 0, 80.9574, 161.9129, 600, 169778.0000
-2026-11-17 13:27:18:100, 0, 257.8297, 351.6347, 800, 368715.7058
-2026-11-17 13:27:18:250, 0, 503.9234, 487.3144, 1400, 510986.1386
+start.time, end.time, data.consumed.in.MB, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec
+2026-11-17 13:27:17:500, 2026-11-17 13:27:18:250, 503.9234, 750, 671.8979, 701234.6667
 """
 
 
-def test_a_rate_is_of_what_was_read_when_the_reader_was_warm():
-    heads, *lines = READ.splitlines()
-    told = report_of(heads, lines)
-    assert rate_when_warm(told, 600) == (1400 - 600) / 0.25
-    assert rate_when_warm(told, 700) == (1400 - 800) / 0.15
-    # Faster than it reports: then of all.
-    assert rate_when_warm(told, 1000) == (1400 - 1) / 0.75
+def test_the_rate_of_a_reader_is_its_own_without_the_time_to_join():
+    assert rate_read(*READ.splitlines()) == 701234.6667
+
+
+def test_a_tool_is_called_again_in_the_same_jvm_and_says_what_is_wrong():
+    if reason := nodes.java_missing():
+        pytest.skip(reason)
+    nothing = "--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--num-records", 0
+    try:
+        process = perf_tools.jvm()[-1]
+        for _ in range(2):
+            assert "fetch.nMsg.sec" in perf_tools.call(perf_tools.CONSUMER, *nothing)
+        assert perf_tools.jvm()[-1] is process
+        with pytest.raises(SystemExit, match="error: argument"):
+            perf_tools.call(perf_tools.PRODUCER, "--topic", "t")
+    finally:
+        perf_tools.stop()
+
+
+def test_short_cases_are_run_in_turn():
+    assert list(in_turn(["ours", "theirs"], 2)) == ["ours", "theirs", "theirs", "ours"]
