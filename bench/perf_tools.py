@@ -23,7 +23,6 @@ UNCOUNTED = 0.2
 #: Printed behind what a tool says.
 END = "-- that was all --"
 SAID_SECONDS_MAX = 10
-STOP_SECONDS_MAX = 10
 REST_SECONDS = 0.5
 
 
@@ -92,7 +91,7 @@ def rest(output):
 def jvm():
     """The JVM, with the heap that Kafka's scripts give to a tool, and the lines that it prints.
 
-    It ends with this process, or by `stop`.
+    It ends with this process.
     """
     home, lib = (
         subprocess.run(
@@ -111,14 +110,3 @@ def jvm():
         return_proc=True,
     )
     return JavaGateway(gateway_parameters=GatewayParameters(port=port)), output, process
-
-
-def stop():
-    """End the JVM, if it was started."""
-    if jvm.cache_info().currsize:
-        gateway, _, process = jvm()
-        gateway.shutdown()
-        # It goes when it has nothing more to read.
-        process.stdin.close()
-        process.wait(STOP_SECONDS_MAX)
-        jvm.cache_clear()
