@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from strom.broker.broker import Broker, load_apis
+from strom.broker.broker import Broker
 from strom.broker.host import Host
 from strom.metadata.settings.load import load
 
@@ -58,9 +58,6 @@ class LocalBroker:
 
     def start(self) -> Self:
         """Start the broker; return when it serves."""
-        # In this thread: pytest parses a plugin's modules when they are imported, and up to Python
-        # 3.11.7 two threads that parse at a time disturb each other (python/cpython#106905).
-        load_apis()
         self._started.clear()
         self._thread = threading.Thread(target=self._run, name="strom-broker", daemon=True)
         self._thread.start()
