@@ -2,10 +2,11 @@
 
 Such a client sends its next request as soon as it has the answer to the last one. If the loop goes
 to sleep meanwhile, so does the processor, and to wake both up takes longer than to serve the
-request. So after a small request that was answered at once the loop asks the system for events a
-number of times before it waits for them. So it does after any request of a transactional producer,
-for longer: the end of a transaction waits for its last batch to be told to the application, and
-the next transaction for that end.
+request. So after a small request that was answered at once, and in few bytes, the loop asks the
+system for events a number of times before it waits for them; a client that was sent much has
+enough to do. So it does after any request of a transactional producer, for longer: the end of a
+transaction waits for its last batch to be told to the application, and the next transaction for
+that end.
 
     asleep ──a client's second request in a row──▶ awake ──nothing came──▶ asleep,
     and some of its requests pass before it is tried again: the fewer, the more had come before

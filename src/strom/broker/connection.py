@@ -121,6 +121,7 @@ class Connection:
         "_buffer",
         "_end",
         "_finishing",
+        "_has_sent_much",
         "_held_bytes",
         "_joined",
         "_moved",
@@ -169,6 +170,9 @@ class Connection:
         self.client_software = ("unknown", "unknown")
         #: Who sends by it: a transactional producer, which has two of them, or 0.
         self.sender = 0
+        #: Whether there was an answer, since the last time that all were given, that its client
+        #: is busy with for a while.
+        self._has_sent_much = False
         self.active_ms = server.now_ms()
         self.closed = False
 
@@ -249,6 +253,7 @@ class Connection:
             elif len(joined) == PARTS_JOINED_MAX:
                 self.send_joined()
             return
+        self._has_sent_much = True
         if joined:
             self._joined = []
             parts = joined + parts
@@ -397,8 +402,9 @@ class Connection:
         """Count on the next request, all that had come being answered."""
         if self.sender:
             self._server.alertness.expect(self.sender, FOR_TRANSACTIONS)
-        elif self._end <= SMALL_BYTES_MAX:
+        elif self._end <= SMALL_BYTES_MAX and not self._has_sent_much:
             self._server.alertness.expect(id(self))
+        self._has_sent_much = False
 
     def _move_to_front(self, needed: int) -> bool:
         """Move the unread bytes to where a frame of this size has room behind them."""

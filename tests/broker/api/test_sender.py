@@ -63,3 +63,22 @@ def test_nobody_waits_for_who_sends_much_outside_of_transactions(raw, name, expe
     produce(raw, name)
 
     assert expected == []
+
+
+def test_nobody_waits_for_who_has_been_sent_much(raw, name, expected):
+    """A reader is busy with what it got: to wait awake took a tenth of the time of a read."""
+    create(raw, name)
+    read = {"topic": name, "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    asked = {"max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "topics": [read]}
+
+    def fetched():
+        expected.clear()
+        (told,) = raw.ask("fetch", 12, asked)["responses"][0]["partitions"]
+        return len(told["records"] or b""), len(expected)
+
+    produce(raw, name)
+    size, count = fetched()
+    assert size > SMALL_BYTES_MAX
+    assert count == 0
+    read["partitions"][0]["fetch_offset"] = 1
+    assert fetched() == (0, 1)
