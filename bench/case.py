@@ -75,7 +75,7 @@ class Effort:
 
     seconds: float = 2
     reads: int = 3
-    java_mb: int = 800
+    java_mb: int = 500
     latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000
