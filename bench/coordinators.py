@@ -16,8 +16,9 @@ from statistics import median
 import uvloop
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from bench.asking import apis
 from bench.load import add_verb, config, create, end_offsets, parallel, quantiles, tell, values
-from bench.members import Group, apis, new_member
+from bench.members import Group, new_member
 
 #: Records that wait in a transactional producer: enough to keep it busy, few to flush at the end.
 WAITING_MAX = 5000

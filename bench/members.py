@@ -19,10 +19,8 @@ from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 
-from strom.wire.codec import load_class
+from bench.asking import HEAD, Wire
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import import_schema
-from strom.wire.schema_writer import schema_writer
 
 #: Between two heartbeats of who has nothing to hear.
 BEAT_MS = 3000
@@ -41,82 +39,8 @@ NOT_READY = (
     ErrorCode.NOT_COORDINATOR,
 )
 FETCH_BYTES_MAX = 1 << 20
-VERSIONS = {
-    "join_group": 9,
-    "sync_group": 5,
-    "heartbeat": 4,
-    "leave_group": 5,
-    "consumer_group_heartbeat": 1,
-    "offset_fetch": 7,
-    "list_offsets": 7,
-    "fetch": 12,
-}
-SIZE_BYTES = 4
-_HEAD = struct.Struct(">ihhih")
 _ASSIGNMENT = struct.Struct(">hih")
 _EPOCH = struct.Struct(">i")
-
-
-class Api:
-    """One API at the version that is used: its classes, and how they become bytes and back."""
-
-    def __init__(self, name):
-        serial = import_schema("kio.serial")
-        version = VERSIONS[name]
-        self.request = load_class(name, version, "request")
-        self.module = import_schema(f"kio.schema.{name}.v{version}.request")
-        # Five times as fast as kio's own: it is the broker that is to be measured.
-        self._write = schema_writer(self.request)
-        self._read = serial.entity_reader(load_class(name, version, "response"))
-
-    def frame(self, **fields):
-        """The request with its header, which has no client id; all versions here are flexible."""
-        body = self._write(self.request(**fields))
-        key, version = self.request.__api_key__, self.request.__version__
-        return _HEAD.pack(len(body) + 11, key, version, 0, -1) + b"\0" + body
-
-    def read(self, answer):
-        """The response, behind correlation id and tagged fields."""
-        return self._read(answer, 5)[0]
-
-
-class Wire(asyncio.Protocol):
-    """A connection with one request under way."""
-
-    def __init__(self):
-        self._transport = None
-        self._received = bytearray()
-        self._answered = None
-
-    def connection_made(self, transport):
-        self._transport = transport
-
-    def connection_lost(self, _error):
-        if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(ConnectionError("the broker has hung up"))
-
-    def data_received(self, data):
-        self._received += data
-        if len(self._received) >= SIZE_BYTES:
-            end = SIZE_BYTES + int.from_bytes(self._received[:SIZE_BYTES])
-            if len(self._received) >= end:
-                answer = bytes(self._received[SIZE_BYTES:end])
-                del self._received[:end]
-                self._answered.set_result(answer)
-
-    def send(self, frame):
-        """Send a request; what will have its answer."""
-        self._answered = asyncio.get_running_loop().create_future()
-        self._transport.write(frame)
-        return self._answered
-
-    async def idle(self):
-        """Wait until nothing is under way."""
-        if self._answered is not None:
-            await self._answered
-
-    def close(self):
-        self._transport.close()
 
 
 class Group:
@@ -472,7 +396,7 @@ class ConsumerMember(Member):
             self._plain = bytearray(self._frame(None))
             # Behind both names, each with a byte for its length.
             names = len(self.group.name.encode()) + len(self.id.encode()) + 2
-            self._epoch_at = _HEAD.size + 1 + names
+            self._epoch_at = HEAD.size + 1 + names
         _EPOCH.pack_into(self._plain, self._epoch_at, self.epoch)
         return bytes(self._plain)
 
@@ -512,7 +436,3 @@ async def new_member(group, protocol, bootstrap):
     loop = asyncio.get_running_loop()
     _, wire = await loop.create_connection(Wire, host, int(port))
     return KINDS[protocol](group, wire)
-
-
-def apis():
-    return {name: Api(name) for name in VERSIONS}

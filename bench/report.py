@@ -65,8 +65,8 @@ which goes first. A cell is the median (and the range) of these, the ratio is St
 medians. In the section on Spark two connectors are compared in the same way, at one broker. Loads
 come from librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from
 Kafka's own producer-perf-test and consumer-perf-test. What librdkafka consumes is read by kcat,
-from its start to its end, and told not to rest while its queue is full, nor at the end of a
-partition. Kafka's tools run in a JVM that stays up for all loads (`bench/perf_tools.py`), so that
+from its start to its end, on one core, and told not to rest while its queue is full, nor at the end
+of a partition. Kafka's tools run in a JVM that stays up for all loads (`bench/perf_tools.py`), so that
 its code is compiled. What was sent is read three times, of which the median counts. MB are 10^6
 bytes of values; CPU is the broker's, user and system, for all of it. For groups both brokers are
 told not to wait for more members or between assignments; their members (`bench/members.py`) have no
