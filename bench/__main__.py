@@ -21,6 +21,7 @@ from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import Results
 from bench.sides import BUILD, Strom, versions
+from bench.stolen import STOLEN, least_stolen
 
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
@@ -107,10 +108,11 @@ def run_group(sides, cases, effort, results, alone):
 
 def run_case(case, side, effort, results):
     begin = time.monotonic()
-    numbers = case.run(side, effort)
+    numbers = least_stolen(lambda: case.run(side, effort), case.repeats)
     results.add(case, side, numbers)
-    told = ", ".join(f"{name} {report.short(value)}" for name, value in numbers.items())
-    say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s)")
+    told = ", ".join(f"{bar.number} {report.short(numbers[bar.number])}" for bar in case.bars)
+    taken = f"{numbers[STOLEN]:.0%} stolen"
+    say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s, {taken})")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from bench.case import Measure
 from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import VARYING
+from bench.stolen import ATTEMPTS_MAX, STOLEN, STOLEN_MAX
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -74,7 +75,9 @@ have no waits of their own, as a client library has: a heartbeat is due when the
 to hear. A commit of a transaction is timed from when its records are written. The bar of producers
 beside compaction is on Strom's own number. The KB per partition are what 3,000 more of them add:
 for Kafka to the objects alive on its heap after a full collection, for Strom to all of its
-anonymous memory.
+anonymous memory. Where the machine is a virtual one, its host takes processor time for others, now
+and then half of it; a run that lost more than {stolen_max:.0%} is made again, up to {attempts}
+times, on either side alike (`bench/stolen.py`).
 
 {versions}
 
@@ -94,6 +97,7 @@ def write(results, versions):
     cases = results.of(CASES)
     rows = [Row(case, bar, results.measured[case.name]) for case in cases for bar in case.bars]
     versions = versions | {name: results.told(name, cases) for name in VARYING}
+    versions["taken by the host"] = told_stolen(results, cases)
     told = "\n".join(f"- {name}: {value}" for name, value in versions.items())
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(
@@ -103,6 +107,8 @@ def write(results, versions):
         total=sum(row.counts for row in rows),
         cases=len(cases),
         all_cases=len(CASES),
+        stolen_max=STOLEN_MAX,
+        attempts=ATTEMPTS_MAX,
     )
     for group in dict.fromkeys(case.group for case in cases):
         text += section(group, [row for row in rows if row.case.group == group])
@@ -128,6 +134,20 @@ def told_rounds(results, cases):
     """How often the cases were measured."""
     found = {len(rounds) for case in cases for rounds in results.measured[case.name].values()}
     return " to ".join(str(each) for each in sorted({min(found), max(found)}))
+
+
+def told_stolen(results, cases):
+    """How much of the processors' time the runs lost that count, by side."""
+    lost = {}
+    for case in cases:
+        for side, rounds in results.measured[case.name].items():
+            lost.setdefault(side, []).extend(each[STOLEN] for each in rounds if STOLEN in each)
+    told = (
+        f"{side} {median(shares):.1%} (up to {max(shares):.0%})"
+        for side, shares in lost.items()
+        if shares
+    )
+    return ", ".join(told) or "not measured"
 
 
 def plot(rows):
