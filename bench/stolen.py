@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 #: How much of the time in which something was to be done may be taken.
-STOLEN_MAX = 0.03
-ATTEMPTS_MAX = 4
+STOLEN_MAX = 0.05
+ATTEMPTS_MAX = 3
 #: In which the others may become quiet.
-REST_SECONDS = 5
+REST_SECONDS = 2
 #: The name under which the share stands beside the numbers of a round.
 STOLEN = "stolen"
 #: Where the times that nothing was to be done in, and the stolen time, stand in the system's line.

@@ -90,10 +90,14 @@ class Appended:
         self.end_offset, self.recovery_point, self.failed = 10, 5, None
         self.config = SimpleNamespace(flush_messages=flush_messages)
         self.active = SimpleNamespace(base_offset=base_offset)
-        self._hint = hint
+        self._hint, self.ended = hint, []
 
     def begin_write_back(self):
         return self._hint
+
+    def end_write_back(self, hint):
+        self.ended.append(hint)
+        raise OSError("The room stays taken")
 
 
 def on_appended(log):
@@ -121,4 +125,6 @@ def test_an_append_waits_for_the_sync_that_its_settings_ask_for_and_for_no_other
 
 def test_the_disk_is_told_to_begin_early_and_off_the_loop():
     hint = SimpleNamespace(run=lambda: None)
-    assert on_appended(Appended(hint=hint)) == (False, ["_write_back"], [hint.run])
+    log = Appended(hint=hint)
+    assert on_appended(log) == (False, ["_write_back"], [hint.run])
+    assert log.ended == [hint]

@@ -50,6 +50,33 @@ def test_truncating_cuts_and_extends(place):
     assert disk.read(f"{root}/a") == b"ab\0\0"
 
 
+def test_reserving_changes_nothing_that_can_be_read(place):
+    disk, root = place
+    file = disk.open(f"{root}/a", create=True)
+    file.write_at(b"abc", 0)
+    file.reserve(3, 1 << 20)
+    assert file.size() == 3
+    assert file.write_at(b"def", 3) == 3
+    assert disk.read(f"{root}/a") == b"abcdef"
+
+
+def test_what_is_reserved_on_ext4_is_given_back_by_cutting(tmp_path, monkeypatch):
+    path = str(tmp_path / "a")
+    file = RealDisk().open(path, create=True)
+    file.write_at(b"abc", 0)
+    file.sync()
+    used = os.stat(path).st_blocks
+    told = disks._is_on_ext4(file.fileno())
+    file.reserve(3, 1 << 20)
+    assert (os.stat(path).st_blocks > used) == told
+    file.truncate(3)
+    assert os.stat(path).st_blocks == used
+    # Another file system, as far as anybody can tell.
+    monkeypatch.setattr(disks, "_EXT4", 0)
+    file.reserve(3, 1 << 20)
+    assert os.stat(path).st_blocks == used
+
+
 def test_an_open_file_survives_renaming_and_removal(place):
     disk, root = place
     file = disk.open(f"{root}/a", create=True)

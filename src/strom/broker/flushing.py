@@ -12,10 +12,12 @@ is taken out of use. What fails before the fsync, as a file that cannot be opene
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 
 from strom.broker.host import Host
 from strom.broker.replicas import Replicas
 from strom.log.flush import WriteBack
+from strom.log.log import Log
 from strom.replication.partition import Partition
 
 
@@ -42,11 +44,14 @@ class Flushing:
             self._start_task(self._flush_alone(partition))
         hint = log.begin_write_back()
         if hint is not None:
-            self._start_task(self._write_back(hint))
+            self._start_task(self._write_back(log, hint))
         return False
 
-    async def _write_back(self, hint: WriteBack) -> None:
+    async def _write_back(self, log: Log, hint: WriteBack) -> None:
         await self._host.offload(hint.run)
+        with suppress(OSError):
+            # Room that stays taken until the segment goes: nothing is wrong with the log.
+            log.end_write_back(hint)
 
     async def _flush_alone(self, partition: Partition) -> None:
         await self.flush(partition)

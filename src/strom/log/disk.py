@@ -4,7 +4,8 @@ The log touches files through `Disk` and `File` alone, so that the simulator can
 that forgets, tears and fails (strom.testing.disk). Every error is an OSError, as the system
 raises it. What a crash leaves behind:
 
-    write_at, truncate, allocate    anything between nothing and all, until the file is synced
+    write_at, truncate              anything between nothing and all, until the file is synced
+    reserve                         the file as it was; the room may stay taken until it is cut
     rename, remove, create, mkdir   done or not, until the directory is synced
     write_atomically                the old content or the new, never a mixture
 
@@ -41,6 +42,16 @@ _sync_file_range = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range",
 if _sync_file_range is not None:
     _sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 
+#: `fallocate(2)`: take the blocks, leave the length.
+_FALLOC_FL_KEEP_SIZE = 1
+_fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+_fstatfs = getattr(ctypes.CDLL(None, use_errno=True), "fstatfs", None)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+#: How ext4 calls itself, in the first field of what `fstatfs(2)` tells; and how long that may be.
+_EXT4 = 0xEF53
+_FILE_SYSTEM_FIELDS = 32
+
 
 class File(Protocol):
     """An open file, addressed by position; it has no cursor that two users could fight over."""
@@ -71,6 +82,12 @@ class File(Protocol):
 
     def start_write_back(self, position: int, size: int) -> None:
         """Let the disk begin with these bytes; a hint that promises nothing."""
+
+    def reserve(self, position: int, size: int) -> None:
+        """Have room for bytes that will come; a hint, which changes neither length nor content.
+
+        What of it is not used is given back by `truncate`, be it to the length that there is.
+        """
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -221,11 +238,25 @@ class RealFile:
         if _sync_file_range is not None:
             _sync_file_range(self._fd, position, size, _SYNC_FILE_RANGE_WRITE)
 
+    def reserve(self, position: int, size: int) -> None:
+        """Have room for bytes that will come, on ext4.
+
+        There a write into reserved room takes a sixth less of the system's time. Others gain
+        nothing (XFS reserves by itself), or would lose: a file in memory would be made at once.
+        """
+        if _fallocate is not None and _is_on_ext4(self._fd):
+            _fallocate(self._fd, _FALLOC_FL_KEEP_SIZE, position, size)
+
     def close(self) -> None:
         """Give the descriptor back."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _is_on_ext4(fd: int) -> bool:
+    told = (ctypes.c_long * _FILE_SYSTEM_FIELDS)()
+    return _fstatfs is not None and _fstatfs(fd, told) == 0 and told[0] == _EXT4
 
 
 #: `fdatasync` is enough: it writes the length of the file too, but not its times.

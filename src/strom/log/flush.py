@@ -7,11 +7,15 @@ The active segment's indexes need not: recovery reads that segment in any case.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from strom.log.disk import Disk, File
+from strom.log.segment import Segment
 
 #: So much may gather before the disk is told to begin; it keeps fsync short later on.
-WRITE_BACK_BYTES = 8 * 1024 * 1024
+WRITE_BACK_BYTES: Final = 8 * 1024 * 1024
+#: How much room is reserved behind that: a log that has grown so much will go on to.
+RESERVED_BYTES: Final = 2 * WRITE_BACK_BYTES
 
 
 class Flush:
@@ -45,15 +49,18 @@ class Flush:
 
 
 class WriteBack:
-    """A hint to the disk to begin with some bytes, before anybody waits for them."""
+    """Hints to the disk: to begin with some bytes before anybody waits for them, and that as
+    many will come."""
 
-    __slots__ = ("_file", "_position", "_size")
+    __slots__ = ("_position", "_size", "file", "segment")
 
-    def __init__(self, file: File, position: int, size: int) -> None:
-        self._file = file
+    def __init__(self, segment: Segment, position: int) -> None:
+        self.segment = segment
+        self.file = segment.file()
         self._position = position
-        self._size = size
+        self._size = segment.size_bytes - position
 
     def run(self) -> None:
-        """Give the hint; it may block for a while, so it may run in a thread."""
-        self._file.start_write_back(self._position, self._size)
+        """Give the hints; that may block for a while, so it may run in a thread."""
+        self.file.start_write_back(self._position, self._size)
+        self.file.reserve(self._position + self._size, RESERVED_BYTES)

@@ -27,6 +27,7 @@ from strom.log.config import LogConfig
 from strom.log.disk import Disk
 from strom.log.epochs import Epochs
 from strom.log.files import OpenFiles
+from strom.log.flush import WRITE_BACK_BYTES
 from strom.log.producers import Producers, read_marker
 from strom.log.segment import (
     CLEANED,
@@ -108,6 +109,10 @@ class Loader:
         return self._recover(known, rebuild_epochs=not has_epochs)
 
     def _loaded(self, end_offset: int, producers: Producers | None) -> Loaded:
+        if self._segments:
+            # Room that was reserved when the process ended is still taken.
+            last = self._segments[-1]
+            last.is_allocated = last.size_bytes >= WRITE_BACK_BYTES
         return Loaded(
             self._segments,
             end_offset,

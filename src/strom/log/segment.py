@@ -84,7 +84,7 @@ class Segment:
         self.interval_bytes = 4096
         self.jitter_ms = 0
         self.is_active = False
-        #: The file was made longer than what is in it (`preallocate`).
+        #: The file may have room behind what is in it: made longer (`preallocate`), or reserved.
         self.is_allocated = False
         #: Behind the valid part there may be bytes of a failed write that could not be cut off.
         self.is_torn = False
@@ -480,7 +480,7 @@ class Segment:
         self.bytes_since_entry = 0
 
     def trim(self) -> None:
-        """Give back the space that was allocated ahead."""
+        """Give back the room behind the batches."""
         if self.is_allocated:
             self.file().truncate(self.size_bytes)
             self.is_allocated = False

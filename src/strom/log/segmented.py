@@ -279,7 +279,14 @@ class SegmentedLog:
         if end - start < WRITE_BACK_BYTES:
             return None
         self._written_back = end
-        return WriteBack(self._active.file(), start, end - start)
+        return WriteBack(self._active, start)
+
+    def end_write_back(self, hint: WriteBack) -> None:
+        """Take notice that room was reserved: a segment that was left meanwhile needs none."""
+        if hint.segment is self._active:
+            hint.segment.is_allocated = True
+        else:
+            hint.file.truncate(hint.segment.size_bytes)
 
     # Cutting.
 

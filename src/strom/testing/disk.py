@@ -53,7 +53,7 @@ class PowerCutError(Exception):
 class Inode:
     """A file's bytes: as they are, and as they would be after a power cut."""
 
-    __slots__ = ("changes", "data", "durable", "is_known", "pages")
+    __slots__ = ("changes", "data", "durable", "is_known", "pages", "reserved_bytes")
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -62,6 +62,8 @@ class Inode:
         #: The system remembers the file itself: to open it is no matter of the disk.
         self.is_known = True
         self.durable = b""
+        #: Up to where room was reserved since it was last cut, though it may be used by now.
+        self.reserved_bytes = 0
         #: Since the last sync: (position, bytes) of a write, (length, None) of a truncation.
         self.changes: list[tuple[int, bytes | None]] = []
 
@@ -84,6 +86,7 @@ class Inode:
     def truncate(self, size: int) -> None:
         """Change the length."""
         _truncate(self.data, size)
+        self.reserved_bytes = 0
         self.changes.append((size, None))
 
     def sync(self) -> None:
@@ -183,6 +186,11 @@ class FakeFile:
 
     def start_write_back(self, position: int, size: int) -> None:
         """Let the disk begin with these bytes; a hint that promises nothing."""
+
+    def reserve(self, position: int, size: int) -> None:
+        """Have room for bytes that will come; a hint that changes nothing that can be read."""
+        inode = self._alive()
+        inode.reserved_bytes = max(inode.reserved_bytes, position + size)
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -303,6 +311,10 @@ class FakeDisk:
         return size
 
     # Files.
+
+    def reserved_bytes(self, path: str) -> int:
+        """Return up to where room was reserved for a file since it was last cut."""
+        return self._inode(path).reserved_bytes
 
     def open(self, path: str, *, create: bool = False) -> FakeFile:
         """Open for reading and writing; `create` takes a file that is there as it is."""
