@@ -9,7 +9,7 @@ from bench.case import Measure
 from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import VARYING
-from bench.stolen import ATTEMPTS_MAX, STOLEN, STOLEN_MAX
+from bench.stolen import STOLEN, STOLEN_MAX
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -76,8 +76,8 @@ to hear. A commit of a transaction is timed from when its records are written. T
 beside compaction is on Strom's own number. The KB per partition are what 3,000 more of them add:
 for Kafka to the objects alive on its heap after a full collection, for Strom to all of its
 anonymous memory. Where the machine is a virtual one, its host takes processor time for others, now
-and then half of it; a run that lost more than {stolen_max:.0%} is made again, up to {attempts}
-times, on either side alike (`bench/stolen.py`).
+and then half of it; a run that lost more than {stolen_max:.0%} is made once more, on either side
+alike, and the better one counts (`bench/stolen.py`).
 
 {versions}
 
@@ -108,7 +108,6 @@ def write(results, versions):
         cases=len(cases),
         all_cases=len(CASES),
         stolen_max=STOLEN_MAX,
-        attempts=ATTEMPTS_MAX,
     )
     for group in dict.fromkeys(case.group for case in cases):
         text += section(group, [row for row in rows if row.case.group == group])

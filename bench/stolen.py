@@ -10,7 +10,7 @@ from pathlib import Path
 
 #: How much of the time in which something was to be done may be taken.
 STOLEN_MAX = 0.05
-ATTEMPTS_MAX = 3
+ATTEMPTS_MAX = 2
 #: In which the others may become quiet.
 REST_SECONDS = 2
 #: The name under which the share stands beside the numbers of a round.

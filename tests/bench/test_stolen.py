@@ -31,9 +31,9 @@ def test_a_quiet_run_counts_at_once():
 
 
 def test_a_run_is_made_again_until_it_is_quiet():
-    host = Host(40, 10, 1, 30)
-    assert host.measure() == {"MB/s": 3, "stolen": 0.01}
-    assert host.rests == [REST_SECONDS] * 2
+    host = Host(40, 1, 30)
+    assert host.measure() == {"MB/s": 2, "stolen": 0.01}
+    assert host.rests == [REST_SECONDS]
 
 
 def test_of_disturbed_runs_the_quietest_counts():
