@@ -24,16 +24,40 @@ def test_what_does_not_fit_is_not_taken_for_what_cannot_be_read(tmp_path):
 
 
 def check_one_line(command):
-    with FULL.open("w") as full:
-        ended = subprocess.run(
-            [sys.executable, "-m", "strom", *command],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert ended.stderr == "strom: cannot write: No space left on device\n"
-    assert ended.returncode == 1
+    for environment in buffered_or_not():
+        with FULL.open("w") as full:
+            ended = subprocess.run(
+                [sys.executable, "-m", "strom", *command],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                env=environment,
+                text=True,
+                check=False,
+            )
+        assert ended.stderr == "strom: cannot write: No space left on device\n"
+        assert ended.returncode == 1
+
+
+def buffered_or_not():
+    """The environment in which Python writes at the end of a command, and at once."""
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return plain, plain | {"PYTHONUNBUFFERED": "1"}
+
+
+def test_a_reader_that_has_seen_enough_is_no_error_to_tell():
+    for environment in buffered_or_not():
+        reading, writing = os.pipe()
+        os.close(reading)
+        with open(writing, "w") as unread:
+            ended = subprocess.run(
+                [sys.executable, "-m", "strom", "storage", "random-uuid"],
+                stdout=unread,
+                stderr=subprocess.PIPE,
+                env=environment,
+                text=True,
+                check=False,
+            )
+        assert (ended.stderr, ended.returncode) == ("", 1)
 
 
 @pytest.mark.parametrize(

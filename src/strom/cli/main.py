@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from strom.cli.failure import ENDED_BY_SIGNAL, FULL, Failure, report
+from strom.cli.failure import ENDED_BY_SIGNAL, FAILED, FULL, Failure, report
 from strom.cli.lean import Command, parse
 from strom.cli.signals import Ended, unwinding
 
@@ -26,8 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_streams()
     try:
         with unwinding():
-            code = run_lean(arguments)
-            return run_typer(arguments) if code is None else code
+            try:
+                code = run_lean(arguments)
+                return run_typer(arguments) if code is None else code
+            finally:
+                flush_output()
     except Failure as failure:
         return report(failure)
     except OSError as error:
@@ -51,6 +54,16 @@ def open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
+
+
+def flush_output() -> None:
+    """Write what is still to be written: on the way out nobody could tell that it does not fit."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever was to read it has seen enough; typer ends so if it comes upon it.
+        discard_output()
+        raise SystemExit(FAILED) from None
 
 
 def discard_output() -> None:
