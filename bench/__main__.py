@@ -21,7 +21,7 @@ from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import Results
 from bench.sides import BUILD, Strom, versions
-from bench.stolen import STOLEN, least_stolen
+from bench.stolen import QUIET, STOLEN
 
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
@@ -108,7 +108,7 @@ def run_group(sides, cases, effort, results, alone):
 
 def run_case(case, side, effort, results):
     begin = time.monotonic()
-    numbers = least_stolen(lambda: case.run(side, effort), case.repeats)
+    numbers = QUIET.run(lambda: case.run(side, effort), case.repeats)
     results.add(case, side, numbers)
     told = ", ".join(f"{bar.number} {report.short(numbers[bar.number])}" for bar in case.bars)
     taken = f"{numbers[STOLEN]:.0%} stolen"

@@ -76,8 +76,8 @@ to hear. A commit of a transaction is timed from when its records are written. T
 beside compaction is on Strom's own number. The KB per partition are what 3,000 more of them add:
 for Kafka to the objects alive on its heap after a full collection, for Strom to all of its
 anonymous memory. Where the machine is a virtual one, its host takes processor time for others, now
-and then half of it; a run that lost more than {stolen_max:.0%} is made once more, on either side
-alike, and the better one counts (`bench/stolen.py`).
+and then half of it. A run waits until it is quiet, within limits, and one that lost more than
+{stolen_max:.0%} is made once more, on either side alike; the better one counts (`bench/stolen.py`).
 
 {versions}
 

@@ -1,49 +1,84 @@
-"""Runs that a virtual machine's host disturbed are made again."""
+"""Runs wait for a quiet host, and those that it disturbed are made again."""
+
+import pytest
 
 from bench.case import Case
 from bench.contests import BROKERS
 from bench.report import told_stolen
 from bench.results import Results
-from bench.stolen import ATTEMPTS_MAX, REST_SECONDS, least_stolen, processor_times, share
+from bench.stolen import (
+    LOOK_SECONDS,
+    PATIENCE_SECONDS,
+    REST_SECONDS,
+    Quiet,
+    keep_busy,
+    processor_times,
+    share,
+)
 
 
 class Host:
-    """Takes of the hundred ticks of each run what it is told to."""
+    """Takes of the hundred ticks of each look and each run what it is told to."""
 
-    def __init__(self, *takes):
-        self.takes, self.runs, self.rests = takes, 0, []
+    def __init__(self, looks=(), runs=()):
+        self.looks, self.runs = list(looks), list(runs)
+        self.stolen = self.wanted = self.made = 0
+        self.rests = []
+        self.quiet = Quiet(look=self.look, rest=self.rests.append, times=self.times)
 
     def times(self):
-        return sum(self.takes[: self.runs]), 100 * self.runs
+        return self.stolen, self.wanted
 
-    def run(self):
-        self.runs += 1
-        return {"MB/s": self.runs}
+    def take(self, ticks):
+        self.stolen, self.wanted = self.stolen + ticks, self.wanted + 100
+
+    def look(self):
+        self.take(self.looks.pop(0) if self.looks else 0)
+
+    def work(self):
+        self.made += 1
+        self.take(self.runs.pop(0))
+        return {"MB/s": self.made}
 
     def measure(self, *, repeats=True):
-        return least_stolen(self.run, repeats, rest=self.rests.append, times=self.times)
+        return self.quiet.run(self.work, repeats)
 
 
 def test_a_quiet_run_counts_at_once():
-    host = Host(2, 50)
+    host = Host(runs=(2,))
     assert host.measure() == {"MB/s": 1, "stolen": 0.02}
     assert host.rests == []
 
 
-def test_a_run_is_made_again_until_it_is_quiet():
-    host = Host(40, 1, 30)
-    assert host.measure() == {"MB/s": 2, "stolen": 0.01}
-    assert host.rests == [REST_SECONDS]
+def test_a_run_waits_for_quiet():
+    host = Host(looks=(40, 10, 5), runs=(0,))
+    assert host.measure() == {"MB/s": 1, "stolen": 0.0}
+    assert host.rests == [REST_SECONDS] * 2
 
 
-def test_of_disturbed_runs_the_quietest_counts():
-    host = Host(*range(40, 40 - 10 * ATTEMPTS_MAX, -10))
-    assert host.measure() == {"MB/s": ATTEMPTS_MAX, "stolen": (50 - 10 * ATTEMPTS_MAX) / 100}
-    assert host.runs == ATTEMPTS_MAX
+def test_patience_ends():
+    host = Host(looks=[40] * 100_000, runs=(3, 3))
+    host.measure()
+    assert len(host.rests) == pytest.approx(PATIENCE_SECONDS / (REST_SECONDS + LOOK_SECONDS), abs=1)
+    host.rests.clear()
+    assert host.measure() == {"MB/s": 2, "stolen": 0.03}
+    assert host.rests == []
+
+
+def test_a_disturbed_run_is_made_again_and_the_better_one_counts():
+    assert Host(runs=(40, 1)).measure() == {"MB/s": 2, "stolen": 0.01}
+    assert Host(runs=(20, 40)).measure() == {"MB/s": 1, "stolen": 0.2}
 
 
 def test_what_cannot_be_run_again_counts_as_it_is():
-    assert Host(40, 0).measure(repeats=False) == {"MB/s": 1, "stolen": 0.4}
+    assert Host(runs=(40, 0)).measure(repeats=False) == {"MB/s": 1, "stolen": 0.4}
+
+
+def test_a_look_wants_the_processors():
+    before = processor_times()
+    keep_busy(0.1)
+    if before is not None:
+        assert processor_times()[1] > before[1]
 
 
 def test_idle_time_is_not_wanted(tmp_path):
