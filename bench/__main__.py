@@ -26,7 +26,7 @@ from bench.stolen import QUIET, STOLEN
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
     seconds=1,
-    reads=1,
+    load_seconds=0.5,
     java_mb=50,
     latency_seconds=2,
     warm_seconds=1,

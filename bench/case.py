@@ -76,8 +76,9 @@ class Effort:
     """How long a load goes on; `--quick` makes it short to try the bench itself."""
 
     seconds: float = 2
-    reads: int = 3
-    java_mb: int = 500
+    #: Of a load, of which there are many; Kafka's tools are told megabytes instead.
+    load_seconds: float = 1
+    java_mb: int = 200
     latency_seconds: float = 15
     warm_seconds: float = 10
     partitions_many: int = 10_000

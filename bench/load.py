@@ -16,7 +16,6 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -235,8 +234,6 @@ def keep_to_one_core():
 def consume(args):
     """Read the whole topic with kcat, which does less for a record than Python has to.
 
-    As often as it is told to: one read takes a second, and differs from the next by a fifth.
-
     It keeps on fetching however much waits to be taken: else librdkafka rests for a second when
     100,000 records do. And it does not wait at the end of a partition for more to come: that took
     half a second, as long as to read what is there, whatever broker it asked. And it has one core:
@@ -251,20 +248,17 @@ def consume(args):
     command = ["kcat", "-C", "-q", "-e", "-b", args.bootstrap, "-t", args.topic]
     command += ["-o", "beginning", "-f", EACH_RECORD]
     command += [each for pair in settings.items() for each in ("-X", "=".join(map(str, pair)))]
-    brokers, cpu, took = Brokers(args.broker_pid), client_cpu(), []
-    for _ in range(args.times):
-        begin = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=keep_to_one_core)
-        took.append(time.monotonic() - begin)
-        assert len(done.stdout) == total, f"{len(done.stdout)} of {total} were read: {done.stderr}"
-    seconds, megabytes = median(took), total * args.size / 1e6
+    brokers, cpu, begin = Brokers(args.broker_pid), client_cpu(), time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=keep_to_one_core)
+    seconds, megabytes = time.monotonic() - begin, total * args.size / 1e6
+    assert len(done.stdout) == total, f"{len(done.stdout)} of {total} were read: {done.stderr}"
     return {
         "records": total,
         "seconds": seconds,
         "mb_s": megabytes / seconds,
         "records_s": total / seconds,
-        "client_cpu_per_gb": (client_cpu() - cpu) / (megabytes * args.times) * 1000,
-        **brokers.report(megabytes * args.times),
+        "client_cpu_per_gb": (client_cpu() - cpu) / megabytes * 1000,
+        **brokers.report(megabytes),
     }
 
 
@@ -394,8 +388,7 @@ def main():
     sub = add_verb(verbs, produce, "as fast as it goes")
     sub.add_argument("--acks", default="all")
     sub.add_argument("--producers", type=int, default=1)
-    sub = add_verb(verbs, consume, "the whole topic from its beginning")
-    sub.add_argument("--times", type=int, default=1)
+    add_verb(verbs, consume, "the whole topic from its beginning")
     sub = add_verb(verbs, latency, "a steady rate, from producer to consumer", seconds=20)
     sub.add_argument("--rate", type=float, default=1000)
     sub.add_argument("--answers", help="another topic, to which somebody passes the records on")

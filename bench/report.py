@@ -68,8 +68,8 @@ come from librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's 
 Kafka's own producer-perf-test and consumer-perf-test. What librdkafka consumes is read by kcat,
 from its start to its end, on one core, and told not to rest while its queue is full, nor at the end
 of a partition. Kafka's tools run in a JVM that stays up for all loads (`bench/perf_tools.py`), so
-that its code is compiled. What was sent is read three times, of which the median counts. MB are
-10^6 bytes of values; CPU is the broker's, user and system, for all of it. For groups both brokers
+that its code is compiled. Loads are short, and run three times in each round, in turn. MB are 10^6
+bytes of values; CPU is the broker's, user and system, for all of it. For groups both brokers
 are told not to wait for more members or between assignments; their members (`bench/members.py`)
 have no waits of their own, as a client library has: a heartbeat is due when there may be something
 to hear. A commit of a transaction is timed from when its records are written. The bar of producers
