@@ -1,9 +1,9 @@
 """What the host takes of the processors: a virtual machine shares them with others.
 
-They come and go within minutes, unseen but for the time that is stolen, and a broker with many
-threads loses more by it than one with few. So a run begins when the host is quiet, as far as that
-can be waited for; and one that too much was taken of is made once more, on either side. The one
-counts that less was taken of.
+They come and go within minutes, unseen but for the time that is stolen, and two runs in turn do not
+lose the same by it. So a run begins when the host is quiet, as far as that can be waited for; and
+one that too much was taken of is made once more, on either side. The one counts that less was taken
+of.
 """
 
 import threading
