@@ -253,7 +253,7 @@ def received(message: "Message") -> Received:
 
 
 #: What the client cannot read it returns with an error set. A call out of C finds that; the
-#: interpreter does not from 3.12 on, and the error comes up wherever C is called next.
+#: interpreter of 3.13 does not, and the error comes up wherever C is called next.
 ask_for_headers = methodcaller("headers")
 
 

@@ -36,16 +36,18 @@ _HAS_PWRITEV = hasattr(os, "pwritev")
 
 _SHORT = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
+_libc = ctypes.CDLL(None, use_errno=True)
+
 #: `sync_file_range(2)`: start to write the dirty pages of the range, wait for nothing.
 _SYNC_FILE_RANGE_WRITE = 2
-_sync_file_range = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
+_sync_file_range = getattr(_libc, "sync_file_range", None)
 if _sync_file_range is not None:
     _sync_file_range.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 
 #: `fallocate(2)`: take the blocks, leave the length.
 _FALLOC_FL_KEEP_SIZE = 1
-_fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
-_fstatfs = getattr(ctypes.CDLL(None, use_errno=True), "fstatfs", None)
+_fallocate = getattr(_libc, "fallocate", None)
+_fstatfs = getattr(_libc, "fstatfs", None)
 if _fallocate is not None:
     _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 #: How ext4 calls itself, in the first field of what `fstatfs(2)` tells; and how long that may be.
