@@ -104,6 +104,7 @@ COMPILED = (
     "broker/link",
     "broker/connection",
     "broker/metrics",
+    "broker/noted",
     "broker/placing",
     "broker/replicas",
     "broker/dispatch",

@@ -173,6 +173,22 @@ def test_the_dirtiest_log_is_cleaned_first():
     assert place.floor.begun == ["b", "c", "a"]
 
 
+def test_what_may_have_gaps_is_noted_to_be_on_disk_before_it_has_any():
+    """After a crash a gap behind that point ends a log that is not compacted any more."""
+    place = Place("a")
+    place.soil("a")
+    place.floor.hold("a")
+
+    async def scenario(cleaning):
+        await place.floor.wait_begun("a")
+        noted = place.directory.recovery_points()
+        assert noted["a", 0] == place.logs["a"].log.end_offset
+        place.floor.held["a"].set()
+        await cleaning
+
+    playing(place, scenario)
+
+
 def test_what_was_clean_before_a_restart_is_not_cleaned_again():
     """CMP-03: how far a log is clean is in the checkpoint."""
     place = Place("ab")

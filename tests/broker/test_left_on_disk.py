@@ -1,10 +1,12 @@
 """What a stop and retention leave on disk: checkpoints, and files that go later."""
 
+import errno
 import time
 
 import pytest
 
 from strom.broker.housekeeping import Housekeeping
+from strom.log.directory import LogDirectory
 from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
@@ -68,3 +70,61 @@ def test_what_retention_took_out_stays_for_the_delay_of_its_topic(disk):
         while deleted(disk, "soon"):
             assert time.monotonic() < deadline
         assert len(deleted(disk, TOPIC)) == 2
+
+
+def noted_of(disk, topic):
+    checkpoints = ("replication-offset", "recovery-point-offset", "log-start-offset")
+    return [each for what in checkpoints for each in noted(disk, what) if each.startswith(topic)]
+
+
+async def note_all(parts):
+    keeping = Housekeeping(parts, None)
+    await keeping.note_high_watermarks()
+    await keeping.note_recovery_points()
+    await keeping.note_start_offsets()
+
+
+def test_a_topic_made_anew_is_not_taken_for_the_one_before_it(disk):
+    """After a crash it would begin where the other began, without the records in front."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        produce(raw, TOPIC, *[batch([b"v"])] * 3)
+        cut(raw, TOPIC, 2)
+        on_loop(local, note_all(local.broker.parts))
+        assert len(noted_of(disk, TOPIC)) == 3
+        raw.ask("delete_topics", 5, {"topic_names": [TOPIC], "timeout": 5000})
+        create(raw, TOPIC, partitions=1)
+        assert noted_of(disk, TOPIC) == []
+        produce(raw, TOPIC, batch([b"v"]))
+        on_loop(local, note_all(local.broker.parts))
+    assert noted(disk, "log-start-offset") == ["0"]
+
+
+def test_what_a_crash_has_left_noted_of_a_topic_that_is_gone_is_forgotten(disk):
+    with broker_on(disk):
+        pass
+    for what in ("replication-offset", "recovery-point-offset", "log-start-offset"):
+        disk.write(f"/data/{what}-checkpoint", f"0\n1\n{TOPIC} 0 500\n".encode())
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        assert noted_of(disk, TOPIC) == []
+
+
+def test_a_topic_waits_for_room_to_forget_the_one_before_it(disk):
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        on_loop(local, note_all(local.broker.parts))
+        raw.ask("delete_topics", 5, {"topic_names": [TOPIC], "timeout": 5000})
+        replicas = local.broker.parts.replicas
+
+        def refuse(*_):
+            raise OSError(errno.ENOSPC, "full")
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(LogDirectory, "write_checkpoint", refuse)
+            create(raw, TOPIC, partitions=1)
+            assert replicas.find(TOPIC, 0) is None
+            assert len(noted_of(disk, TOPIC)) == 2
+        on_loop(local, Housekeeping(local.broker.parts, None).begin_logs())
+        assert noted_of(disk, TOPIC) == []
+        produce(raw, TOPIC, batch([b"v"]))

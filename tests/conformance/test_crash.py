@@ -144,3 +144,31 @@ def test_a_second_process_is_kept_out(broker_process):
     first = broker_process()
     with pytest.raises(AssertionError, match="another process uses"):
         broker_process(log_dirs=first.directory)
+
+
+def write(process, topic, *values):
+    producer = Producer({"bootstrap.servers": process.bootstrap, "acks": "all", "log_level": 0})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+
+
+def test_a_topic_made_anew_keeps_its_records_through_a_kill(broker_process):
+    """What was noted of the deleted one of its name, its start above all, is not taken for it."""
+    process = broker_process()
+    admin = AdminClient({"bootstrap.servers": process.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("anew", 1, 1)])["anew"].result(PATIENCE_SECONDS)
+    write(process, "anew", b"a", b"b", b"c", b"d")
+    (cut,) = admin.delete_records([TopicPartition("anew", 0, 3)]).values()
+    cut.result(PATIENCE_SECONDS)
+    process.stop()
+    assert "anew 0 3" in (process.directory / "log-start-offset-checkpoint").read_text()
+    process.start()
+    admin.delete_topics(["anew"])["anew"].result(PATIENCE_SECONDS)
+    admin.create_topics([NewTopic("anew", 1, 1)])["anew"].result(PATIENCE_SECONDS)
+    write(process, "anew", b"e", b"f")
+    process.kill()
+    process.start()
+    consumer = Consumer({"bootstrap.servers": process.bootstrap, "group.id": "none"})
+    assert consumer.get_watermark_offsets(TopicPartition("anew", 0)) == (0, 2)
+    consumer.close()

@@ -227,3 +227,39 @@ def test_a_crash_while_retaining_leaves_an_end_of_the_log():
         assert values_of(again) == before[again.start_offset :]
         changes += 1
     assert again.start_offset > 0 or changes > 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
+    """DeleteRecords with -1: nothing is left to be read, and what is written next is not torn."""
+    disk = new_disk()
+    log = open_log(disk)
+    append(log, b"a" * 100)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    append(log, b"b" * 100)
+    assert log.raise_start_offset(2)
+    log.close()
+    disk.crash(Random(seed))
+    log = open_log(disk, recovery_point=2, start_offset=2)
+    append(log, b"c")
+    assert values_of(log, 2) == [(2, b"c")]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
+    disk = new_disk()
+    log = open_log(disk)
+    append(log, b"a" * 100)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    log.roll(NOW)
+    append(log, b"b" * 100)
+    assert log.raise_start_offset(2)
+    assert log.retain(NOW).start_offset_changed is False
+    log.close()
+    disk.crash(Random(seed))
+    names = [name for name, _ in disk.scan(log.directory) if name.endswith(".log")]
+    assert names == ["00000000000000000002.log"]

@@ -66,3 +66,19 @@ def test_the_last_stable_offset_is_never_before_the_first_record():
     partition.log.raise_start_offset(2)
     view = partition.read(2, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
     assert (view.last_stable_offset, view.start_offset, view.high_watermark) == (2, 2, 3)
+
+
+def test_a_high_watermark_of_what_a_power_cut_took_is_not_believed():
+    """The checkpoint is synced, the records are not: it may be ahead of the log."""
+
+    async def scenario():
+        partition = Partition(UUID(int=9), 1, open_log(new_disk(), LogConfig()), None)
+        partition.lead(0, (1,), 100)
+        assert partition.high_watermark == 0
+        waiter = Waiter([partition], 1, 600_000)
+        append(partition, b"x")
+        async with asyncio.timeout(60):
+            assert await waiter.wait()
+        assert partition.high_watermark == 1
+
+    asyncio.run(scenario())

@@ -24,9 +24,9 @@ from typing import NamedTuple
 from strom.broker.cleaner_process import Cleaner, CleaningFailedError
 from strom.broker.context import Parts
 from strom.broker.host import Host
-from strom.broker.replicas import clean_offset_of, gather
+from strom.broker.noted import clean_offset_of, gather, recovery_point_of
 from strom.broker.turns import in_turns
-from strom.log.checkpoints import CLEANER
+from strom.log.checkpoints import CLEANER, RECOVERY_POINT
 from strom.log.cleaning import Cleaned, Job, Source
 from strom.log.cleaning_batches import LastWritten
 from strom.log.cleaning_choice import Cleanable, find_cleanable
@@ -232,8 +232,10 @@ class Cleaning:
 
     async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
         parts, its = self._parts, partition.log
-        # What is cleaned has gaps, which only what is surely on disk may have.
-        if not await parts.flushing.flush(partition):
+        # What is cleaned has gaps, which only what is surely on disk may have. After a crash that
+        # is what was noted, and by then the topic may be one that is not compacted any more.
+        noted = partition.directory, RECOVERY_POINT, recovery_point_of
+        if not await parts.flushing.flush(partition) or not await parts.replicas.checkpoint(*noted):
             return False
         candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
         if its is not partition.log or candidate.end_offset <= candidate.first_dirty_offset:

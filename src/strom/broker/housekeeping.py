@@ -11,7 +11,7 @@ from time import perf_counter
 
 from strom.broker.cleaning import Cleaning
 from strom.broker.context import Parts
-from strom.broker.replicas import start_offset_of
+from strom.broker.noted import NOTED
 from strom.broker.server import Server
 from strom.broker.turns import in_turns
 from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT
@@ -110,22 +110,20 @@ class Housekeeping:
 
     async def note_high_watermarks(self, *, is_last: bool = False) -> None:
         """Write what is committed."""
-        await self._checkpoint(HIGH_WATERMARK, lambda each: each.high_watermark, is_last)
+        await self._checkpoint(HIGH_WATERMARK, is_last)
 
     async def note_recovery_points(self, *, is_last: bool = False) -> None:
         """Write what is surely on disk."""
-        await self._checkpoint(RECOVERY_POINT, lambda each: each.log.recovery_point, is_last)
+        await self._checkpoint(RECOVERY_POINT, is_last)
 
     async def note_start_offsets(self, *, is_last: bool = False) -> None:
         """Write where the logs begin, of those that do not begin with their first segment."""
-        await self._checkpoint(LOG_START, start_offset_of, is_last)
+        await self._checkpoint(LOG_START, is_last)
 
-    async def _checkpoint(
-        self, name: str, offset_of: Callable[[Partition], int | None], is_last: bool
-    ) -> None:
+    async def _checkpoint(self, name: str, is_last: bool) -> None:
         replicas = self._parts.replicas
         for directory in replicas.online_directories:
-            await replicas.checkpoint(directory, name, offset_of, is_last=is_last)
+            await replicas.checkpoint(directory, name, NOTED[name], is_last=is_last)
 
     async def checkpoint_all(self) -> None:
         """Write every checkpoint, at a clean stop."""

@@ -69,6 +69,8 @@ class Loading:
         self._settings = settings
         #: Copies that an earlier run has left unfinished.
         self.futures: list[tuple[FoundPartition, LogDirectory]] = []
+        #: Something is noted of logs that are not there.
+        self.names_gone = False
 
     def open_all(self) -> list[Opened]:
         """Open every log of ours, one of each name."""
@@ -137,6 +139,8 @@ class Loading:
                 self.futures.append((each, directory))
             else:
                 opened.append(self._open(directory, self._promoted(directory, each), noted))
+        here = {each.log.name for each in opened}
+        self.names_gone |= any(not names.keys() <= here for names in noted)
         return opened
 
     def _promoted(self, directory: LogDirectory, found: FoundPartition) -> FoundPartition:

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 from strom.broker.flushing import Flushing
 from strom.broker.host import Host
-from strom.broker.replicas import Replicas, clean_offset_of, start_offset_of
+from strom.broker.noted import clean_offset_of, start_offset_of
+from strom.broker.replicas import Replicas
 from strom.log.checkpoints import CLEANER, LOG_START
 from strom.log.cold import warmed
 from strom.log.directory import FoundPartition, LogDirectory

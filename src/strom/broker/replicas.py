@@ -24,6 +24,7 @@ from uuid import UUID
 
 from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
+from strom.broker.noted import NOTED, gather
 from strom.broker.placing import Places, Wanted
 from strom.log.batches import DamagedSegmentError
 from strom.log.config import LogConfig
@@ -84,6 +85,8 @@ class Replicas:
         self._short: set[LogDirectory] = set()
         #: Directories of which a checkpoint is being written, by their path.
         self._writing: dict[str, asyncio.Future[None]] = {}
+        #: A checkpoint may name a log that is gone, since it was dropped, or since a crash.
+        self._names_gone = False
         #: The partitions that are not where the metadata says, each with where it is.
         self.unnoted: dict[Place, LogDirectory] = {}
         #: There are some of those, or directories have failed or were cordoned, since the
@@ -160,6 +163,7 @@ class Replicas:
         found = Loading(self._host, self.files, self._node_id, self.directories, image, settings)
         opened = await self._host.offload(found.open_all)
         self.futures = found.futures
+        self._names_gone = found.names_gone
         if not self.is_complete:
             self.news.set()
         for each in opened:
@@ -173,7 +177,8 @@ class Replicas:
         if not self.is_complete:
             # One that was not yet assigned when the broker went down may have its log there.
             self._offline = {each.name: each.topic.id for each in missing}
-        await self._create_all(missing, image, settings)
+        if missing:
+            await self._create_all(missing, image, settings)
 
     def _take(self, opened: Opened, image: Image, settings: BrokerSettings) -> None:
         topic, index = opened.log.name
@@ -266,6 +271,11 @@ class Replicas:
         image: Image,
         settings: BrokerSettings,
     ) -> None:
+        """Begin the logs of partitions, of which nothing may be noted yet."""
+        if not await self._forget_gone():
+            # There is no room to note it, so there is none for them.
+            self._unmade.update((each.name, each.topic.id) for each in wanted)
+            return
         withheld = []
         used = self._places.usage(self.partitions())
         full: set[LogDirectory] = set()
@@ -343,6 +353,7 @@ class Replicas:
             if not self._partitions[topic]:
                 del self._partitions[topic]
             partition.resign()
+            self._names_gone = True
             path = partition.directory.deleted_path(topic, index, self._host.new_id().hex)
             try:
                 partition.log.abandon(path)
@@ -441,9 +452,10 @@ class Replicas:
         offset_of: Callable[[Partition], int | None],
         *,
         is_last: bool = False,
-    ) -> None:
-        """Write one checkpoint of a directory; an error of the disk takes it out of use.
+    ) -> bool:
+        """Write one checkpoint of a directory; return whether it says what is so by then.
 
+        An error of the disk takes the directory out of use.
         If it is only full, the checkpoint before is good enough until the next one, but not after
         the last one: what is marked as clean is not looked through for what came later. One is
         written at a time: two writers of one file would take its temporary name from each other.
@@ -457,6 +469,7 @@ class Replicas:
                 offsets = gather(self.partitions_in(directory), offset_of)
                 if await self._host.offload(lambda: directory.write_checkpoint(name, offsets)):
                     self._short.discard(directory)
+                return True
         except OSError as error:
             if is_short(error) and not is_last:
                 self._note_short(directory, error)
@@ -465,25 +478,20 @@ class Replicas:
         finally:
             del self._writing[directory.path]
             writing.set_result(None)
+        return False
 
+    async def _forget_gone(self) -> bool:
+        """Have no checkpoint name a log that is gone; return whether none does.
 
-def gather(
-    partitions: list[Partition], offset_of: Callable[[Partition], int | None]
-) -> dict[TopicPartition, int]:
-    """Return the offset of each partition that has one to be noted."""
-    return {
-        (each.topic, each.index): offset
-        for each in partitions
-        if (offset := offset_of(each)) is not None
-    }
-
-
-def start_offset_of(partition: Partition) -> int | None:
-    """Return the start offset if the first segment's name does not tell it."""
-    first = partition.log.segments[0].base_offset
-    return partition.log.start_offset if partition.log.start_offset > first else None
-
-
-def clean_offset_of(partition: Partition) -> int | None:
-    """Return up to where the cleaner has compacted the log, if it has."""
-    return partition.log.clean_offset or None
+        What is noted of a log would be taken for what another one of its name is: its start, and
+        what is surely on disk of it. A directory out of use is read anew before it is used again.
+        """
+        if self._names_gone:
+            unwritten = [
+                directory
+                for directory in self.online_directories
+                for name, offset_of in NOTED.items()
+                if not await self.checkpoint(directory, name, offset_of)
+            ]
+            self._names_gone = any(each.failed is None for each in unwritten)
+        return not self._names_gone

@@ -53,6 +53,7 @@ class SegmentedLog:
         "_config",
         "_files",
         "_flushed_ms",
+        "_is_passed_over",
         "_is_touched",
         "_limits",
         "_truncations",
@@ -109,6 +110,8 @@ class SegmentedLog:
         self._truncations = 0
         #: Something was written that `close` must make durable.
         self._is_touched = False
+        #: The recovery point was raised with the start, over batches that nobody has synced.
+        self._is_passed_over = False
         #: Files were created or renamed since the directory was last synced.
         self._unsynced_names = False
         #: The directory itself was created since the one above it was last synced.
@@ -252,7 +255,7 @@ class SegmentedLog:
         directories = [self.directory] if self._unsynced_names else []
         if self._unsynced_parent:
             directories.append(self.directory.rpartition("/")[0])
-        self._unsynced_names = self._unsynced_parent = False
+        self._unsynced_names = self._unsynced_parent = self._is_passed_over = False
         return Flush(disk, files, directories, self.end_offset, self._truncations)
 
     def _beside(self, segment: Segment) -> list[File]:
@@ -296,9 +299,14 @@ class SegmentedLog:
             return False
         self.epochs.truncate_from_start(offset)
         self.start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
-        self._is_touched = True
+        self._pass_over()
         return True
+
+    def _pass_over(self) -> None:
+        """Have recovery begin no earlier than the log does."""
+        self.recovery_point = max(self.recovery_point, self.start_offset)
+        # The file of the last batches is not synced by that, nor the names of those that are gone.
+        self._is_touched = self._is_passed_over = True
 
     def truncate_to(self, offset: int, now_ms: int = 0) -> bool:
         """Cut off all from the offset on, with the whole batch that holds it."""
@@ -385,10 +393,10 @@ class SegmentedLog:
             files.extend(self._mark_deleted(segment))
         before = self.start_offset
         self.start_offset = max(before, self.segments[0].base_offset)
-        self.recovery_point = max(self.recovery_point, self.start_offset)
+        self._pass_over()
         with suppress_short():
             self.epochs.truncate_from_start(self.start_offset)
-        self._is_touched = self._unsynced_names = True
+        self._unsynced_names = True
         return Retained(tuple(files), self.start_offset != before, tuple(reasons))
 
     def _mark_deleted(self, segment: Segment, *, keep_snapshot: bool = False) -> list[str]:
@@ -444,7 +452,8 @@ class SegmentedLog:
             # start finds that out and reads the batches, which are.
             active.write_indexes()
             self.take_snapshot()
-            if self.end_offset > self.recovery_point or self._truncations or was_allocated:
+            is_unsynced = self.end_offset > self.recovery_point or self._is_passed_over
+            if is_unsynced or self._truncations or was_allocated:
                 flush = self.begin_flush()
                 flush.run()
                 self.end_flush(flush)

@@ -88,7 +88,8 @@ class Partition:
     def lead(self, leader_epoch: int, in_sync: tuple[int, ...], high_watermark: int) -> None:
         """Become the leader, or go on as one with a new epoch or in-sync set."""
         if self.progress is None or leader_epoch != self.leader_epoch:
-            known = max(self.high_watermark, high_watermark)
+            # What was noted may have been cut off since: a power cut takes what was not synced.
+            known = min(max(self.high_watermark, high_watermark), self.log.end_offset)
             self.progress = Progress(self.node_id, in_sync, known)
             # If there is no room, the first batch says it again before it is written.
             with suppress_short():
