@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from strom.broker.transacting import join
+from strom.broker.transacting import Joining, join, take_in
 from strom.records.batch import TRANSACTIONAL_FLAG, read_header
 from strom.records.record import Producer as Author
 from strom.records.record import Record, write_batch
@@ -154,6 +154,22 @@ def test_two_producers_in_one_request_are_refused(scene):
 def test_refusals_are_told_as_producers_know_them(scene, told, version, expected):
     scene.shard.failures = [KafkaError(told)]
     assert scene.codes(A, version=version) == {A: expected}
+
+
+@pytest.mark.parametrize(
+    ("told", "adds", "expected"),
+    [
+        (ErrorCode.PRODUCER_FENCED, True, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, True, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (ErrorCode.NOT_COORDINATOR, True, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, False, ErrorCode.CONCURRENT_TRANSACTIONS),
+    ],
+)
+def test_who_commits_offsets_is_told_what_the_coordinator_says(scene, told, adds, expected):
+    """NOT_ENOUGH_REPLICAS is for producers: consumers give up at it."""
+    scene.shard.failures = [KafkaError(told)]
+    joining = Joining("t", scene.producer, {A: 0}, adds, knows_abortable=True, is_produced=False)
+    assert take_in(joining, scene.context(ADDS))[A].code is expected
 
 
 def awaited(coming):

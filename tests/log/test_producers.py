@@ -246,3 +246,11 @@ def test_markers_do_not_count_as_records_of_the_producer():
     append_transactional(log, Producer(9, 0, 1), b"b")
     assert values_of(log)[0][1] == b"a"
     assert log.producers.get(9).last_sequence == 1
+
+
+def test_a_marker_of_the_last_epoch_need_not_raise_it():
+    """There is none above it: what was written with it would be open for good."""
+    log = open_log(new_disk())
+    append_transactional(log, Producer(9, 2**15 - 1, 0), b"a")
+    end_transaction(log, Producer(9, 2**15 - 1), ControlType.COMMIT, version=2)
+    assert log.last_stable_offset(log.end_offset) == 2

@@ -3,9 +3,10 @@
 import pytest
 
 from strom.replicated.machine import Decision
-from strom.transactions.transaction import EPOCH_MAX, NOBODY, Producer, State
+from strom.transactions.machine import TIME_OUT
+from strom.transactions.transaction import EPOCH_MAX, NOBODY, PREPARED, Producer, State
 from strom.wire.errors import ErrorCode
-from tests.transactions.machine_table import A, B, Table, refused
+from tests.transactions.machine_table import TIMEOUT_MS, A, B, Table, refused
 
 ENDS, SAME, FENCED, BUSY, INVALID = "ends", "same", "fenced", "busy", "invalid"
 NEW, OLD = 0, -1
@@ -13,8 +14,8 @@ NEW, OLD = 0, -1
 #: As the head of `ending.py` has it: abort, abort again, commit, commit again.
 VERSION_2 = {
     State.ONGOING: (ENDS, FENCED, ENDS, FENCED),
-    State.PREPARE_ABORT: (FENCED, BUSY, FENCED, INVALID),
-    State.PREPARE_COMMIT: (FENCED, INVALID, FENCED, BUSY),
+    State.PREPARE_ABORT: (BUSY, BUSY, BUSY, BUSY),
+    State.PREPARE_COMMIT: (BUSY, BUSY, BUSY, BUSY),
     State.COMPLETE_ABORT: (ENDS, SAME, INVALID, INVALID),
     State.COMPLETE_COMMIT: (ENDS, INVALID, INVALID, SAME),
     State.EMPTY: (ENDS, FENCED, INVALID, FENCED),
@@ -90,12 +91,14 @@ def test_every_end_of_version_1_is_answered_as_the_table_says(state, commit, exp
 
 @pytest.mark.parametrize("state", VERSION_2)
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_of_an_epoch_further_back_is_fenced_in_every_state(state, commit):
+def test_an_end_of_an_epoch_further_back_is_fenced_once_the_markers_are_written(state, commit):
     table = Table()
     current = table.put(state)
+    told = ErrorCode.CONCURRENT_TRANSACTIONS if state in PREPARED else ErrorCode.PRODUCER_FENCED
     for epoch in (current.epoch - 2, current.epoch + 1):
-        with refused(ErrorCode.PRODUCER_FENCED):
+        with refused(told):
             table.end(Producer(current.id, epoch), commit)
+    assert table.state() is state
 
 
 def test_a_late_end_touches_no_later_transaction(table):
@@ -125,6 +128,39 @@ def test_a_commit_that_uses_up_the_epochs_hands_over_to_another_id(table):
     table.add(given, A)
     with refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING):
         table.end(last)
+
+
+def test_who_knows_its_new_id_early_is_told_to_come_again(table):
+    last = table.put(State.ONGOING, epoch=EPOCH_MAX - 1)
+    given = table.end(last)
+    for ask in (lambda: table.add(given, A), lambda: table.init(expected=given)):
+        with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+            ask()
+    table.complete()
+    table.add(given, A)
+
+
+@pytest.mark.parametrize("comes_again", ["abort", "init"])
+def test_nobody_gets_the_last_epoch_after_a_time_out(table, comes_again):
+    """What is written with it could never be ended: there is no epoch for its marker."""
+    last = table.put(State.ONGOING, epoch=EPOCH_MAX - 1, partitions=frozenset({A}), started_ms=0)
+    table.now_ms += TIMEOUT_MS
+    table.do(table.machine.on_timer(TIME_OUT, table.now_ms))
+    assert table.machine.prepared["t"].producer == Producer(last.id, EPOCH_MAX)
+    table.complete()
+
+    def come_again():
+        if comes_again == "init":
+            return table.init(expected=last)
+        return table.end(last, commit=False)
+
+    given = come_again()
+    assert given == Producer(100, 0)
+    if table.machine.prepared:
+        assert not table.machine.prepared["t"].partitions
+        table.complete()
+    assert come_again() == given
+    table.add(given, A)
 
 
 def test_a_restart_knows_which_id_follows(table):

@@ -32,6 +32,10 @@ def test_txn_12_what_takes_too_long_is_aborted_and_its_producer_fenced(table):
     assert decision.timers == ((TIME_OUT, table.now_ms + RULES.time_out_interval_ms),)
     assert decision.reply == ("t",)
     assert table.state() is State.PREPARE_ABORT
+    for ask in (lambda: table.add(producer, A), lambda: table.end(producer)):
+        with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+            ask()
+    table.complete()
     with refused(ErrorCode.PRODUCER_FENCED):
         table.add(producer, A)
     with refused(ErrorCode.INVALID_TXN_STATE):

@@ -99,6 +99,8 @@ class Joining(NamedTuple):
     adds: bool
     #: Whether the client knows that a transaction can be aborted and tried again.
     knows_abortable: bool
+    #: Whether what is to be appended are a producer's records, not a group's offsets.
+    is_produced: bool
 
 
 def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
@@ -117,6 +119,7 @@ def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, 
         {place: sequence for place, (_, sequence) in new.items()},
         version >= PRODUCE_ADDS_FROM,
         version >= PRODUCE_ABORTABLE_FROM,
+        is_produced=True,
     )
     return take_in(joining, context)
 
@@ -262,7 +265,7 @@ def translated(error: KafkaError, joining: Joining) -> KafkaError:
     if code is ErrorCode.TRANSACTION_ABORTABLE and not joining.knows_abortable:
         return KafkaError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
     is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not joining.adds
-    if is_busy or code in _UNREACHABLE:
+    if joining.is_produced and (is_busy or code in _UNREACHABLE):
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             "Unable to verify the partition has been added to the transaction. "

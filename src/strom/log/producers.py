@@ -39,6 +39,7 @@ REMEMBERED_BATCHES: Final = 5
 SEQUENCE_MAX: Final = 2**31 - 1
 NO_TRANSACTION: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
+PRODUCER_EPOCH_MAX: Final = 2**15 - 1
 _MARKER_VALUE: Final = Struct(">hi")
 
 
@@ -228,10 +229,12 @@ class Producers:
         self, known: Producer, header: Header, marker: Marker, offset: int, version: int
     ) -> None:
         # KIP-890: from version 2 on the coordinator raises the epoch for each marker, so one
-        # with the known epoch is late, or the repetition of one that already ended it.
+        # with the known epoch is late, or the repetition of one that already ended it. Only the
+        # last epoch cannot be raised: what was ever written with it would stay open for good.
         epoch = header.producer_epoch
+        is_open = known.transaction_start != NO_TRANSACTION
         if epoch < known.epoch or (
-            version >= 2 and epoch == known.epoch and known.transaction_start != NO_TRANSACTION
+            version >= 2 and epoch == known.epoch and epoch < PRODUCER_EPOCH_MAX and is_open
         ):
             raise self._fenced(header, known, offset, "<=" if version >= 2 else "<", version)
         if known.coordinator_epoch > marker.coordinator_epoch:

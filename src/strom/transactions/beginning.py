@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 from strom.transactions.records import NO_EPOCH, NO_TIME
 from strom.transactions.transaction import (
+    EPOCH_MAX,
     PREPARED,
     Producer,
     State,
@@ -59,10 +60,14 @@ def next_producer(
     """
     producer = transaction.producer
     is_current = expected is None or expected.epoch == producer.epoch
-    before = NO_EPOCH if expected is None else producer.epoch
+    if producer.epoch == EPOCH_MAX:
+        # Nobody has it: it was kept to fence off the one before, who may be the one that asks.
+        is_current = is_current or (expected is not None and expected.epoch == last_epoch)
+    is_new = expected is None or producer.epoch == NO_EPOCH
+    before = NO_EPOCH if expected is None or is_new else expected.epoch
     if transaction.epochs_used_up and is_current:
         return None if spare_id is None else (Producer(spare_id, 0), before)
-    if is_current or producer.epoch == NO_EPOCH:
+    if is_current or is_new:
         return Producer(producer.id, producer.epoch + 1), before
     assert expected is not None
     if expected.epoch == last_epoch:

@@ -5,8 +5,8 @@ version 2 the epoch was raised meanwhile, so it comes with the one before.
 
     version 2        abort             abort again   commit            commit again
     ONGOING          ends, new epoch   fenced        ends, new epoch   fenced
-    PREPARE_ABORT    fenced            concurrent    fenced            invalid
-    PREPARE_COMMIT   fenced            invalid       fenced            concurrent
+    PREPARE_ABORT    concurrent        concurrent    concurrent        concurrent
+    PREPARE_COMMIT   concurrent        concurrent    concurrent        concurrent
     COMPLETE_ABORT   ends, new epoch   as it was     invalid           invalid
     COMPLETE_COMMIT  ends, new epoch   invalid       invalid           as it was
     EMPTY            ends, new epoch   fenced        invalid           fenced
@@ -18,6 +18,9 @@ version 2 the epoch was raised meanwhile, so it comes with the one before.
     COMPLETE_ABORT   as it was         invalid
     COMPLETE_COMMIT  invalid           as it was
     EMPTY            invalid           invalid
+
+A producer may know its new epoch, or its new id, before the markers are written; so with version 2
+nobody is judged by these until they are.
 
 With version 1 a request that was delayed until the next transaction is open ends that one. This
 is what version 2 is for: every end raises the epoch, so it can only be meant for what it ended.
@@ -67,10 +70,12 @@ def _ends_by_version_1(transaction: Transaction, producer: Producer, *, commit: 
 
 def _ends_by_version_2(transaction: Transaction, producer: Producer, *, commit: bool) -> bool:
     current, state = transaction.producer, transaction.state
+    if state in PREPARED:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     has_new_id = current.epoch == 0 and producer == (transaction.previous_id, EPOCH_MAX - 1)
     if producer.id != current.id and not has_new_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if producer == current and state not in PREPARED:
+    if producer == current:
         if commit and state is not State.ONGOING:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         return True
@@ -78,7 +83,8 @@ def _ends_by_version_2(transaction: Transaction, producer: Producer, *, commit: 
     if not is_again or state in (State.ONGOING, State.EMPTY):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     _check_same(transaction, commit=commit)
-    return False
+    # The last epoch is nobody's: whoever was aborted with it gets another id, by one more end.
+    return current.epoch == EPOCH_MAX
 
 
 def _check_same(transaction: Transaction, *, commit: bool) -> None:

@@ -101,10 +101,11 @@ class TransactionMachine:
             if spare_id is None:
                 return Decision((), NoProducer.NEEDS_ID)
             known = created(transactional_id, spare_id, timeout_ms)
+        if known.state in PREPARED:
+            # Who asks may know already what it will be once the markers are written.
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if expected is not None:
             check_expected(known, expected)
-        if known.state in PREPARED:
-            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if known.state is State.ONGOING:
             return self._changed(NoProducer.ABORTING, (known, self._fenced(known, now_ms)))
         last_epoch = self._last_epochs.get(transactional_id, NO_EPOCH)
@@ -129,6 +130,9 @@ class TransactionMachine:
         now_ms: int,
     ) -> Decision[KeyValue, None]:
         """Take the partitions into the transaction, beginning one if none is open."""
+        if transactional_id in self.prepared:
+            # Who asks may know already what it will be once the markers are written.
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
         known = check_producer(self.transactions.get(transactional_id), producer)
         changed = with_partitions(known, partitions, version, now_ms)
         records = () if changed is None else (record_of(changed, self.rules.version),)

@@ -11,6 +11,7 @@ Behaviour:
 - Many offsets are committed a portion at a time, and the transaction is asked about before each.
 
 Versions:
+- v0 and v1 are told COORDINATOR_NOT_AVAILABLE in place of COORDINATOR_LOAD_IN_PROGRESS.
 - v3 brings the member and its generation; v4 knows TRANSACTION_ABORTABLE; from v5 on the group's
   coordinator takes the partition in by itself (KIP-890).
 """
@@ -47,6 +48,7 @@ else:
 
 KEY = 28
 VERSIONS = range(6)
+KNOWS_LOADING_FROM = 2
 
 Codes = dict[tuple[str, int], ErrorCode]
 #: A topic's name and one of its offsets.
@@ -82,10 +84,17 @@ async def commit_some(
         try:
             told = await commit(request, offsets, context)
         except KafkaError as error:
-            told = [error.code] * len(offsets)
+            told = [known_code(error.code, context.version)] * len(offsets)
         places = [(each.topic, each.partition) for each in offsets]
         codes |= zip(places, told, strict=True)
     return codes
+
+
+def known_code(code: ErrorCode, version: int) -> ErrorCode:
+    """Return the code as clients of the version know it: old ones give up at "loading"."""
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < KNOWS_LOADING_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
 
 
 def new_offset(topic: Topic, asked_for: asked.TxnOffsetCommitRequestPartition) -> NewOffset:
@@ -137,6 +146,7 @@ async def require_transaction(
         {place: 0},
         version >= OFFSETS_ADD_FROM,
         version >= OFFSETS_ABORTABLE_FROM,
+        is_produced=False,
     )
     reply = take_in(joining, context)
     refused = await reply if isinstance(reply, Coroutine) else reply
