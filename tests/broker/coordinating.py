@@ -101,7 +101,10 @@ class World:
         )
 
     def coordinators(self, start_task):
-        host = SimpleNamespace(now_ms=lambda: self.now_ms, offload=self.offload)
+        def time():
+            return self.now_ms
+
+        host = SimpleNamespace(now_ms=time, steady_ms=time, offload=self.offload)
         found = SimpleNamespace(find=lambda topic, index: self.replicas.get(index))
         around = Surroundings(HERE, host, found, self.flushing, start_task)
         kind = Kind(

@@ -1,12 +1,16 @@
 """What a coordinator knows when it begins: its log is read, whatever is in it (OFS-01)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from strom.broker.coordination import java_hash
 from strom.groups import records
+from strom.groups.committing import Commit, NewOffset
 from strom.groups.offsets import tombstone
+from strom.groups.owners import Author
 from strom.groups.records import OffsetCommitKey
 from strom.records.compression import Codec
 from strom.records.record import Producer
@@ -23,7 +27,7 @@ from tests.broker.coordinating import (
     until,
 )
 from tests.effort import examples
-from tests.log.making import NOW
+from tests.log.making import NOW, SMALL
 
 
 def test_a_new_coordinator_has_what_the_one_before_had():
@@ -213,3 +217,34 @@ def test_offsets_of_a_topic_that_was_deleted_before_the_start_are_cleaned_up():
     coordinating(write, world)
     world.topics = []
     assert coordinating(read, world) == 2
+
+
+def test_what_is_deleted_goes_in_as_many_batches_as_it_takes():
+    """Otherwise it would be tried again for ever, and nothing else would expire meanwhile."""
+    world = World(config=replace(SMALL, message_bytes_max=1000))
+
+    async def scenario(coordinators, world):
+        shard = coordinators.shard_for("g")
+        for partition in range(100):
+            commit(shard, 1, partition=partition)
+        shard.run(shard.machine.delete_offsets, "g", [("t", each) for each in range(100)])
+        return offsets(shard)
+
+    async def again(coordinators, world):
+        return offsets(await load(coordinators))
+
+    assert coordinating(scenario, world) == {}
+    assert coordinating(again, world) == {}
+
+
+def test_what_is_one_fact_is_never_split():
+    world = World(config=replace(SMALL, message_bytes_max=1000))
+
+    async def scenario(coordinators, world):
+        shard = coordinators.shard_for("g")
+        new = [NewOffset("t", partition, 1) for partition in range(100)]
+        asked = Commit("g", Author(), new)
+        code = code_of(lambda: shard.run(shard.machine.commit_offsets, asked, NOW))
+        return code, shard.log.end_offset
+
+    assert coordinating(scenario, world) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)

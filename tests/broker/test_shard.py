@@ -87,8 +87,12 @@ def sharding(scenario):
     async def run():
         log, clock = Log(), SimpleNamespace(now_ms=1000)
         machine = Machine(log.told)
+
+        def time():
+            return clock.now_ms
+
         async with asyncio.TaskGroup() as tasks:
-            shard = Shard(machine, log, lambda: clock.now_ms, tasks.create_task)
+            shard = Shard(machine, log, time, time, tasks.create_task)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 result = await scenario(shard, log, clock)
             shard.close()

@@ -37,7 +37,7 @@ class Clock:
 def timing(scenario):
     async def run():
         clock, fired = Clock(), Fired()
-        timers = Timers(clock, fired.note)
+        timers = Timers(clock, clock, fired.note)
         await scenario(clock, timers, fired)
         timers.close()
         return fired
@@ -116,7 +116,8 @@ def test_one_that_is_forgotten_by_another_of_the_same_moment_does_not_come():
             fired.note(key)
             timers.set(("b",), None)
 
-        timers = Timers(Clock(), fire)
+        clock = Clock()
+        timers = Timers(clock, clock, fire)
         timers.set(("a",), 1000)
         timers.set(("b",), 1000)
         await fired.until(1)
@@ -137,7 +138,8 @@ def test_what_is_set_for_now_meanwhile_waits_for_the_next_turn():
             if len(fired) < 5:
                 timers.set(key, 1000)
 
-        timers = Timers(Clock(), fire)
+        clock = Clock()
+        timers = Timers(clock, clock, fire)
         timers.set(("a",), 1000)
         seen = []
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -170,3 +172,22 @@ def test_nothing_comes_after_the_end():
         await turns(5)
 
     assert timing(scenario) == []
+
+
+def test_a_clock_that_is_set_moves_no_timer():
+    async def run(set_to_ms):
+        """Set the time of day while a timer waits for another 10 ms."""
+        fired, day, steady = Fired(), Clock(), Clock()
+        timers = Timers(day, steady, fired.note)
+        timers.set(("a",), 1010)
+        timers.set(("late",), 1_000_000)
+        day.now_ms = set_to_ms
+        await turns()
+        assert fired == []
+        steady.now_ms += 10
+        await fired.until(1)
+        return fired
+
+    hour_ms = 60 * 60 * 1000
+    assert asyncio.run(run(1000 + hour_ms)) == [("a",)]
+    assert asyncio.run(run(1000 - hour_ms)) == [("a",)]

@@ -108,6 +108,13 @@ def test_members_that_come_together_are_assigned_to_together(table):
     assert plain(table.beat("a", 2).assignment) == {"t": [0, 1]}
 
 
+def test_nobody_waits_for_hours_where_the_clock_was_set_back(table):
+    table.join("a", "t")
+    table.join("b", "t")
+    table.now_ms -= 60 * 60 * 1000
+    assert plain(table.beat("a", 2).assignment) == {"t": [0, 1]}
+
+
 def test_a_group_can_be_assigned_to_at_once():
     table = Table({"t": 4}, group_consumer_assignment_interval_ms=0)
     table.join("a", "t")

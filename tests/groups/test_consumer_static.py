@@ -116,3 +116,13 @@ def test_a_static_member_in_the_middle_of_giving_up_comes_back(table):
     table.advance(INTERVAL_MS)
     b.beat()
     assert b.holds == {"t": [2, 3]}
+
+
+def test_a_member_that_takes_another_name_leaves_its_first_one_to_others(table):
+    table.join("a", "t", instance_id="x")
+    table.join("a", "t", instance_id="y")
+    table.beat("a", -1, instance_id="y")
+    table.join("b", "t", instance_id="x")
+    assert set(table.group.members) == {"b"}
+    assert dict(table.group.instances) == {"x": "b"}
+    assert table.replayed() == table.groups

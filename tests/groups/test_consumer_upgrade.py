@@ -178,6 +178,14 @@ def test_a_group_in_its_first_round_becomes_a_consumer_group(table):
     assert sorted(a.holds["t"] + c.holds["t"]) == [0, 1, 2, 3]
 
 
+def test_who_finds_a_group_in_its_first_round_and_wants_nothing_has_an_epoch_nevertheless(table):
+    """An epoch of 0 is that of who wants to join: it would be told to say all of it again."""
+    table.classic_join("", wants("t"), must_return=False, new_member_id="a")
+    reply = table.join("c")
+    assert reply.epoch == table.group.epoch == 1
+    table.beat("c", 1)
+
+
 def test_the_sessions_of_classic_members_are_their_own(table):
     classic_group(table, "a")
     table.join("c", "t")

@@ -11,6 +11,7 @@ from strom.metadata.image import Image
 from strom.metadata.records import RemoveTopic, TopicCreated
 from strom.metadata.settings.values import BrokerSettings
 from strom.replicated.machine import KeyValue
+from strom.wire.errors import ErrorCode
 from tests.groups.offsets_table import (
     MINUTE_MS,
     OTHER_ID,
@@ -283,3 +284,9 @@ def test_many_offsets_of_missing_topics_go_in_several_decisions():
     table.commit("z", **{f"t_{each}": 1 for each in range(RECORDS_MAX + 1)})
     assert load(table) > 3
     assert not table.machine.offsets.by_group
+
+
+def test_what_is_to_be_kept_for_ever_is_kept_as_long_as_a_record_can_tell():
+    table = Table()
+    assert table.commit(retention_ms=2**63 - 1, t_0=1) == [ErrorCode.NONE]
+    assert table.machine.offsets.of("g")["t", 0].expire_timestamp_ms == 2**63 - 1

@@ -207,6 +207,7 @@ class Coordinators(Generic[M]):
                 timeout_ms=settings.number(kind.timeout),
             ),
             around.host.now_ms,
+            around.host.steady_ms,
             around.start_task,
         )
         shard.on_alone = self.on_alone

@@ -99,7 +99,10 @@ class CoordinatorLog:
     def append(
         self, records: Sequence[KeyValue], now_ms: int, transaction: Transaction | None = None
     ) -> None:
-        """Append the records as one batch, all or nothing; raise a KafkaError if it cannot be."""
+        """Append the records as one batch, all or nothing; raise a KafkaError if it cannot be.
+
+        What is only deleted may go in several: a batch has a limit, and names may be long.
+        """
         write_key, write_value = self._form.write_key, self._form.write_value
         pairs = [
             (write_key(key), None if value is None else write_value(value))
@@ -111,6 +114,11 @@ class CoordinatorLog:
         batch = write_keyed(pairs, now_ms, producer=producer, flags=flags, codec=self._codec)
         size_bytes = len(batch) + self._form.room_for_later(records)
         if size_bytes > self.partition.log.config.message_bytes_max:
+            if len(records) > 1 and all(each.value is None for each in records):
+                middle = len(records) // 2
+                self.append(records[:middle], now_ms)
+                self.append(records[middle:], now_ms)
+                return
             raise KafkaError(
                 TRANSLATED[ErrorCode.MESSAGE_TOO_LARGE],
                 f"What was decided takes {size_bytes} bytes, more than a batch may have.",

@@ -27,6 +27,11 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def steady_clock_ms() -> int:
+    """Return milliseconds that pass whatever the time of day is set to."""
+    return time.monotonic_ns() // 1_000_000
+
+
 async def in_thread(work: Callable[[], Result]) -> Result:
     """Run the work in a thread of the loop's pool."""
     return await asyncio.get_running_loop().run_in_executor(None, work)
@@ -44,6 +49,11 @@ class Host:
     rng: random.Random = field(default_factory=random.Random)
     #: Whether another process sees the same disk, and may be given work that is long.
     has_processes: bool = True
+
+    @property
+    def steady_ms(self) -> Callable[[], int]:
+        """The clock for how long something has taken; a clock that was given is for both."""
+        return steady_clock_ms if self.now_ms is wall_clock_ms else self.now_ms
 
     @property
     def zero_copy(self) -> bool:

@@ -49,7 +49,12 @@ class Shard(Generic[M]):
     """One partition's coordinator: its machine, and how its decisions are carried out."""
 
     def __init__(
-        self, machine: M, log: CoordinatorLog, now_ms: Callable[[], int], start_task: StartTask
+        self,
+        machine: M,
+        log: CoordinatorLog,
+        now_ms: Callable[[], int],
+        steady_ms: Callable[[], int],
+        start_task: StartTask,
     ) -> None:
         self.machine = machine
         self.log = log
@@ -59,7 +64,7 @@ class Shard(Generic[M]):
         self.on_alone: OnAlone[M] = told_nobody
         self._now_ms = now_ms
         self._start_task = start_task
-        self._timers = Timers(now_ms, self._on_timer)
+        self._timers = Timers(now_ms, steady_ms, self._on_timer)
         #: Those who wait for an answer that a later decision gives.
         self._waiting: dict[Ticket, list[Pending]] = {}
 

@@ -1,4 +1,8 @@
-"""Timers by key, with one timer of the loop for all of them."""
+"""Timers by key, with one timer of the loop for all of them.
+
+They are set by the time of day, as decisions know no other, and go by a steady clock: when the
+time of day is set, or a machine wakes up, nobody's session is over, and none lasts for hours.
+"""
 
 import asyncio
 import heapq
@@ -19,8 +23,14 @@ class Timers:
     when it comes up: sessions are renewed all the time, and hardly ever end.
     """
 
-    def __init__(self, now_ms: Callable[[], int], fire: Callable[[TimerKey], None]) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        steady_ms: Callable[[], int],
+        fire: Callable[[TimerKey], None],
+    ) -> None:
         self._now_ms = now_ms
+        self._steady_ms = steady_ms
         self._fire = fire
         self._due: dict[TimerKey, int] = {}
         #: The time under which a key stands in the queue; other entries of it are passed over.
@@ -29,10 +39,11 @@ class Timers:
         self._handle: asyncio.TimerHandle | None = None
 
     def set(self, key: TimerKey, due_ms: int | None) -> None:
-        """Set or forget the timer of a key."""
+        """Set the timer of a key to a time of day, or forget it."""
         if due_ms is None:
             self._due.pop(key, None)
             return
+        due_ms += self._steady_ms() - self._now_ms()
         self._due[key] = due_ms
         queued_ms = self._queued.get(key)
         if queued_ms is None or due_ms < queued_ms:
@@ -57,13 +68,13 @@ class Timers:
             self._handle.cancel()
             self._handle = None
         if self._queue:
-            delay_ms = max(self._queue[0][0] - self._now_ms(), 0)
+            delay_ms = max(self._queue[0][0] - self._steady_ms(), 0)
             self._handle = asyncio.get_running_loop().call_later(delay_ms / 1000, self._ring)
 
     def _ring(self) -> None:
         # What is set meanwhile, even for now, waits for the next turn: others want theirs.
-        for key in self._take_due(self._now_ms()):
-            if self._due.get(key, NEVER) <= self._now_ms():
+        for key in self._take_due(self._steady_ms()):
+            if self._due.get(key, NEVER) <= self._steady_ms():
                 del self._due[key]
                 self._fire(key)
         self._wind()

@@ -28,6 +28,8 @@ from strom.metadata.image import Image
 from strom.replicated.machine import Decision, KeyValue, Transaction
 from strom.wire.errors import ErrorCode, KafkaError
 
+#: The last time that a record has room for.
+TIME_MS_MAX: Final = 2**63 - 1
 #: In a request: as long as the broker's settings say.
 NO_RETENTION: Final = -1
 #: The first version whose clients know that a group can be missing.
@@ -98,7 +100,9 @@ def commit(
     if owner is None and author.epoch >= 0:
         raise missing_group(author)
     check_partition = None if owner is None else owner.check_commit(author)
-    expires_ms = NO_TIMESTAMP if retention_ms == NO_RETENTION else now_ms + retention_ms
+    expires_ms = NO_TIMESTAMP
+    if retention_ms != NO_RETENTION:
+        expires_ms = min(now_ms + retention_ms, TIME_MS_MAX)
     records, codes = [], []
     for topic, partition, offset, leader_epoch, metadata, topic_id in offsets:
         if metadata and length_of(metadata) > metadata_max:

@@ -16,8 +16,8 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 #: How long a group waits at least between two looks at all topics.
 REFRESH_MS_MIN: Final = 10_000
-#: How many compiled expressions are remembered.
-MATCHERS_MAX: Final = 1000
+#: How many compiled expressions are remembered: who wants to fill the memory sends large ones.
+MATCHERS_MAX: Final = 16
 #: What the matcher of one expression may take up; above it, it would match nothing.
 MATCHER_BYTES_MAX: Final = 64 << 20
 

@@ -106,6 +106,8 @@ def _member(
         *(() if before is None else before[WHO:]),
     )
     instances = group.instances
+    if before is not None and before.instance_id != after.instance_id:
+        instances = _without_name(instances, before)
     if after.instance_id is not None:
         instances = instances.set(after.instance_id, after.id)
     return _next(group, members=group.members.set(after.id, after), instances=instances)
@@ -113,11 +115,15 @@ def _member(
 
 def _without_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
     group = with_held(group, member, member._replace(assigned=NOTHING, revoking=NOTHING))
-    instances = group.instances
+    instances = _without_name(group.instances, member)
+    return group._replace(members=group.members.delete(member.id), instances=instances)
+
+
+def _without_name(instances: Map[str, str], member: Member) -> Map[str, str]:
     # The name may have gone to the member's next life already.
     if member.instance_id is not None and instances.get(member.instance_id) == member.id:
-        instances = instances.delete(member.instance_id)
-    return group._replace(members=group.members.delete(member.id), instances=instances)
+        return instances.delete(member.instance_id)
+    return instances
 
 
 def _target_epoch(

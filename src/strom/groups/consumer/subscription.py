@@ -22,7 +22,8 @@ def follow_topics(draft: Draft, *, resubscribed: bool) -> None:
         return
     group = draft.group
     found = metadata_hash(group.topic_names, draft.moment.image)
-    if resubscribed or found != group.metadata_hash:
+    # One that was a classic group, in its first round, may have none yet; members begin with 1.
+    if resubscribed or found != group.metadata_hash or group.epoch == 0:
         draft.write(group_row(group.id, group.epoch + 1, found))
     if group.has_old_metadata:
         draft.write(old_metadata_gone(group.id))
@@ -54,12 +55,14 @@ def _match_patterns(draft: Draft, *, resubscribed: bool) -> bool:
 
 
 def _is_due(draft: Draft) -> bool:
-    watch, now_ms = draft.watch, draft.moment.now_ms
-    if now_ms - watch.matched_at_ms <= REFRESH_MS_MIN:
+    watch = draft.watch
+    passed_ms = draft.moment.now_ms - watch.matched_at_ms
+    # Where the time of day was set back, nobody knows how long it was.
+    if 0 <= passed_ms <= REFRESH_MS_MIN:
         return False
     if watch.matched is not draft.moment.image.topics_by_name:
         return True
-    return now_ms - watch.matched_at_ms > draft.moment.limits.pattern_refresh_ms
+    return not 0 <= passed_ms <= draft.moment.limits.pattern_refresh_ms
 
 
 def _match(draft: Draft, pattern: str) -> None:
