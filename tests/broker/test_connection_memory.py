@@ -83,3 +83,12 @@ def test_there_is_no_limit_unless_there_is_a_number_above_0():
         memory = RequestMemory(bytes_max)
         assert memory.reserve(1 << 40, None)
         assert memory.reserve(1 << 40, None)
+
+
+def test_who_is_gone_does_not_wait_for_memory():
+    memory = RequestMemory(100)
+    assert memory.reserve(90, "slow")
+    assert not memory.reserve(90, "gone")
+    memory.forget("gone")
+    memory.release(90)
+    assert memory.reserve(90, "next")

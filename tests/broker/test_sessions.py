@@ -135,3 +135,21 @@ def test_a_session_without_partitions_is_over(sessions):
     opened = resolve(sessions, request(topics={"a": [(0, 5)]})).session
     left = resolve(sessions, request(opened.session_id, 1, forgotten={"a": [0]}))
     assert (left.session, names(left), len(sessions)) == (None, [], 0)
+
+
+def test_a_small_young_session_does_not_protect_a_larger_old_one(sessions):
+    old = resolve(sessions, request(topics={"a": [(0, 5), (1, 5)]})).session
+    later = EVICTION_IDLE_MS + 1
+    resolve(sessions, request(old.session_id, 1), later)
+    assert resolve(sessions, request(topics={"b": [(0, 5)]}), later).session is not None
+    larger = request(topics={"c": [(number, 0) for number in range(3)]})
+    assert resolve(sessions, larger, later).session is not None
+    with pytest.raises(KafkaError):
+        resolve(sessions, request(old.session_id, 2), later)
+
+
+def test_an_epoch_out_of_order_is_told_before_a_mixture_of_names_and_ids(sessions):
+    opened = resolve(sessions, request(topics={"a": [(0, 5)]})).session
+    with pytest.raises(KafkaError) as refused:
+        resolve(sessions, request(opened.session_id, 9), by_id=True)
+    assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

@@ -167,6 +167,14 @@ def test_a_client_has_only_so_many_series():
     assert telemetry.dropped_samples == extra
 
 
+def test_a_series_is_told_from_others_by_so_much_text_only():
+    telemetry = known(Telemetry())
+    long = "x" * 1_000_000
+    telemetry.take(ONE, [Sample(long, (), 1.0, False), Sample("m", (("key", long),), 1.0, False)])
+    assert shown(telemetry) == {}
+    assert telemetry.dropped_samples == 2
+
+
 def test_a_client_that_has_ended_is_shown_no_more():
     telemetry = known(Telemetry())
     telemetry.take(ONE, [Sample("m", (), 1.0, False)])

@@ -71,6 +71,10 @@ class RequestMemory:
         self._used_bytes += size
         return True
 
+    def forget(self, connection: Connection) -> None:
+        """Let a connection that is gone wait no more."""
+        self._waiting.pop(connection, None)
+
     def release(self, size: int) -> None:
         """Give so much back, and let the waiting try again."""
         self._used_bytes -= size
@@ -110,6 +114,7 @@ class Server:
         memory = RequestMemory(parts.settings.number("queued.max.request.bytes"))
         self.reserve = memory.reserve
         self.release = memory.release
+        self._wait_no_more = memory.forget
         #: How large a receive buffer may be that nothing is in.
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.connections: set[Connection] = set()
@@ -178,6 +183,7 @@ class Server:
     def forget(self, connection: Connection, error: Exception | None) -> None:
         """Take notice that a connection is gone."""
         self.connections.discard(connection)
+        self._wait_no_more(connection)
         self._by_listener[connection.listener] -= 1
         self._has_left.set()
         host = connection.address[0]

@@ -118,10 +118,10 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if session.by_id is not by_id:
-            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if request.session_epoch != session.epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_id is not by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         return session
 
     def _open(self, size: int, *, by_id: bool, now_ms: int) -> Session | None:
@@ -142,11 +142,15 @@ class FetchSessions:
         if now_ms - idle.used_ms > EVICTION_IDLE_MS:
             del self._sessions[idle.session_id]
             return True
-        small = min(self._sessions.values(), key=lambda each: len(each.wanted))
-        if len(small.wanted) < size and now_ms - small.created_ms > EVICTION_IDLE_MS:
-            del self._sessions[small.session_id]
-            return True
-        return False
+        smaller = [
+            each
+            for each in self._sessions.values()
+            if len(each.wanted) < size and now_ms - each.created_ms > EVICTION_IDLE_MS
+        ]
+        if not smaller:
+            return False
+        del self._sessions[min(smaller, key=lambda each: len(each.wanted)).session_id]
+        return True
 
 
 def change(session: Session, request: FetchRequest) -> None:

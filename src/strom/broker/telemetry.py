@@ -33,6 +33,8 @@ CLIENTS_MAX = 16_384
 #: What one page of /metrics can reasonably hold.
 SERIES_MAX = 20_000
 SERIES_PER_CLIENT_MAX = 1_000
+#: What the name of a series and its attributes may take together.
+SERIES_TEXT_MAX = 1_000
 #: Kafka's order: the first is what clients prefer.
 ACCEPTED_CODECS = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
 #: Kafka has a meaning of its own for these.
@@ -53,6 +55,11 @@ class Sample(NamedTuple):
     value: float
     #: The value is what was added since the last push.
     is_delta: bool
+
+    @property
+    def text_length(self) -> int:
+        """How long all that tells the number from others is."""
+        return len(self.name) + sum(len(key) + len(value) for key, value in self.attributes)
 
 
 class Client(NamedTuple):
@@ -179,7 +186,11 @@ class Telemetry:
             key = sample.name, sample.attributes
             if key in series:
                 series[key] = sample.value + (series[key] if sample.is_delta else 0)
-            elif len(series) < SERIES_PER_CLIENT_MAX and self._series < SERIES_MAX:
+            elif (
+                len(series) < SERIES_PER_CLIENT_MAX
+                and self._series < SERIES_MAX
+                and sample.text_length <= SERIES_TEXT_MAX
+            ):
                 series[key] = sample.value
                 self._series += 1
             else:

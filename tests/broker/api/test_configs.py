@@ -190,3 +190,17 @@ def test_nobody_gets_the_same_settings_more_often_than_anybody_needs(raw, topic)
     assert codes == ["none"] * (times - 2) + ["invalid_request"] * 2 + ["none"]
     assert [len(each["configs"]) for each in told] == [1] * (times - 2) + [0] * 2 + [1]
     assert told[-2]["error_message"] == "Each resource is described 100 times at most."
+
+
+@pytest.mark.parametrize("name", ["1" * 5000, "-" + "9" * 5000, str(2**31), "1_0", "--1", "x"])
+def test_a_broker_is_named_by_a_number_that_a_broker_can_have(raw, name):
+    found = describe(raw, BROKER, name)
+    assert found["error_code"] == "invalid_request"
+    assert found["error_message"] == f"Broker id must be an integer, but it is: {name}"
+
+
+def test_a_limit_of_thousands_of_digits_is_refused_as_others_are(raw):
+    key = "max.connections.per.ip.overrides"
+    code, message = change(raw, BROKER, "1", (key, SET, f"localhost:{'9' * 5000}"))
+    assert code == "invalid_request"
+    assert "write host:count" in message

@@ -21,6 +21,41 @@ def test_every_version_deletes_up_to_an_offset(raw, topic, version):
     assert start["offset"] == 3
 
 
+def cut(raw, topic, offset=-1):
+    partition = {"partition_index": 0, "offset": offset}
+    asked = {"topics": [{"name": topic, "partitions": [partition]}], "timeout": 5000}
+    (found,) = raw.ask("delete_records", 2, asked)["topics"][0]["partitions"]
+    return found["error_code"], found["low_watermark"]
+
+
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_nobody_deletes_what_the_broker_keeps_for_itself(raw, policy):
+    name = "__consumer_offsets"
+    raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
+    config = {"name": "cleanup.policy", "config_operation": 0, "value": policy}
+    resource = {"resource_type": 2, "resource_name": name, "configs": [config]}
+    asked = {"resources": [resource], "validate_only": False}
+    (changed,) = raw.ask("incremental_alter_configs", 1, asked)["responses"]
+    assert changed["error_code"] == "none", changed
+    assert cut(raw, name) == ("invalid_topic_exception", -1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("compact", ("policy_violation", -1)),
+        ("compact,delete", ("none", 1)),
+        ("delete", ("none", 1)),
+        ("", ("none", 1)),
+    ],
+)
+def test_records_can_be_deleted_where_a_topic_is_not_only_compacted(raw, policy, expected):
+    name = "policy-" + policy.replace(",", "-")
+    create(raw, name, partitions=1, cleanup_policy=policy)
+    produce(raw, name, batch([(b"k", b"v")] if policy else [b"v"]))
+    assert cut(raw, name) == expected
+
+
 @pytest.mark.parametrize("version", offset_for_leader_epoch.VERSIONS)
 def test_every_version_tells_where_an_epoch_ends(raw, topic, version):
     produce(raw, topic, batch([b"a", b"b"]))

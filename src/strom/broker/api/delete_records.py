@@ -3,6 +3,7 @@
 Behaviour:
 - Partitions succeed or fail one by one. The offset -1 stands for the high watermark; what lies
   beyond it, or below 0, is OFFSET_OUT_OF_RANGE; one before the log's start changes nothing.
+- Those of the broker's own topics are not for deletion: INVALID_TOPIC_EXCEPTION.
 - A topic that is only compacted has no start to move: POLICY_VIOLATION.
 - What the disk does not take is KAFKA_STORAGE_ERROR, and the start is where it was.
 - The answer's low watermark is the smallest first offset of the replicas; there is one replica.
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
+from strom.metadata.topics import is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -91,9 +93,11 @@ def delete(
 
 def move_start(topic: str, index: int, offset: int, context: Context) -> int:
     """Return the first offset after the move."""
+    if is_internal(topic) and context.image.partition(topic, index) is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = context.replicas.leader_of(topic, index)
     log = partition.log
-    if not log.config.cleanup_delete:
+    if log.config.cleanup_compact and not log.config.cleanup_delete:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     wanted = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= wanted <= partition.high_watermark:

@@ -23,6 +23,7 @@ from strom.broker.context import Context, Large
 from strom.broker.resources import logger_levels
 from strom.broker.turns import answer_each
 from strom.metadata.settings.catalogue import Kind, Resource
+from strom.metadata.settings.definition import whole
 from strom.metadata.settings.describe import FROM_LOGGER, Described, describe
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
@@ -134,11 +135,12 @@ def require(resource: Resource, context: Context) -> None:
 
 def require_own(name: str, own: int, expected: str) -> None:
     """Refuse to describe another broker."""
-    if not name.removeprefix("-").isdecimal():
+    asked = whole(name)
+    if asked is None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}"
         )
-    if int(name) != own:
+    if asked != own:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"Unexpected broker id, expected {expected} but received {name}",

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from strom.metadata.settings.definition import Value, invalid, text_of
+from strom.metadata.settings.definition import Value, invalid, is_port, text_of
 
 REPLICAS_FORM: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
@@ -150,7 +150,7 @@ class Addresses:
 def is_address(text: str) -> bool:
     """Whether the text is a host and a port."""
     host, colon, port = text.rpartition(":")
-    return bool(colon and host) and port.isdecimal() and int(port) <= 65535
+    return bool(colon and host) and is_port(port)
 
 
 class OffsetReset:

@@ -43,6 +43,7 @@ USED: Final = ""
 
 NEVER: Final = 2**63 - 1
 INT_MAX: Final = 2**31 - 1
+PORT_MAX: Final = 65_535
 DOUBLE_MAX: Final = 1.7976931348623157e308
 
 
@@ -110,17 +111,29 @@ def parse(name: str, kind: int, text: str) -> Value:
 
 def parse_whole(name: str, kind: int, text: str) -> int:
     """Read a whole number that fits the type."""
-    half = 1 << (BITS[kind] - 1)
-    trimmed = text.strip()
+    number = whole(text.strip(), BITS[kind])
+    if number is None:
+        raise ValueError(invalid(name, text, f"Not a number of type {TYPE_NAMES[kind]}"))
+    return number
+
+
+def whole(text: str, bits: int = 32) -> int | None:
+    """Read a whole number; None for what is none, or has more bits than that."""
+    half = 1 << (bits - 1)
     # int() alone would take the underscores of Python's own literals.
-    if trimmed.removeprefix("-").removeprefix("+").isdecimal():
-        try:
-            number = int(trimmed)
-        except ValueError:
-            number = half
-        if -half <= number < half:
-            return number
-    raise ValueError(invalid(name, text, f"Not a number of type {TYPE_NAMES[kind]}"))
+    if not text.removeprefix("-").removeprefix("+").isdecimal():
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        # Of thousands of digits, or with two signs.
+        return None
+    return number if -half <= number < half else None
+
+
+def is_port(text: str) -> bool:
+    """Whether the text is the number of a port."""
+    return text.isdecimal() and whole(text) in range(PORT_MAX + 1)
 
 
 def parse_double(name: str, text: str) -> float:

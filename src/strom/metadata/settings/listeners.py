@@ -9,12 +9,11 @@ socket knows better, and so it is with an empty host in an advertised address.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from strom.metadata.settings.definition import SettingsError
+from strom.metadata.settings.definition import SettingsError, is_port, whole
 from strom.metadata.settings.values import BrokerSettings
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SERVED: Final = ("PLAINTEXT",)
-PORT_MAX: Final = 65535
 EVERY_INTERFACE: Final = "0.0.0.0"
 HOST_CHARACTERS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-%._:"
@@ -122,7 +121,7 @@ def read_endpoint(setting: str, text: str, protocols: Mapping[str, str]) -> Endp
     host, colon, port = address.rpartition(":")
     host = without_brackets(host)
     well_formed = separator and colon and name.strip() and set(host) <= HOST_CHARACTERS
-    if not (well_formed and port.isdecimal() and int(port) <= PORT_MAX):
+    if not (well_formed and is_port(port)):
         raise SettingsError(
             f"cannot read {text!r} in {setting}: write it as NAME://host:port, "
             "for example PLAINTEXT://localhost:9092 or PLAINTEXT://[::1]:9092"
@@ -160,7 +159,7 @@ def require_apart(endpoints: tuple[Endpoint, ...], settings: BrokerSettings) -> 
 def is_ipv4(host: str) -> bool:
     """Whether the host is an address of four numbers."""
     parts = host.split(".")
-    return len(parts) == 4 and all(part.isdecimal() and int(part) < 256 for part in parts)
+    return len(parts) == 4 and all(whole(part) in range(256) for part in parts)
 
 
 def require_advertisable(advertised: tuple[Endpoint, ...], broker: tuple[Endpoint, ...]) -> None:
@@ -216,10 +215,11 @@ def connection_limits(settings: BrokerSettings) -> dict[str, int]:
     text = settings.text("max.connections.per.ip.overrides") or ""
     for item in filter(None, (each.strip() for each in text.split(","))):
         host, colon, count = item.rpartition(":")
-        if not colon or not host or not count.strip().isdecimal():
+        limit = whole(count.strip())
+        if not colon or not host or limit is None or limit < 0:
             raise SettingsError(
                 f"cannot read {item!r} in max.connections.per.ip.overrides: "
                 "write host:count, separated by commas"
             )
-        limits[without_brackets(host.strip())] = int(count)
+        limits[without_brackets(host.strip())] = limit
     return limits

@@ -18,7 +18,7 @@ from strom.metadata.settings.catalogue import (
     broker_setting,
     without_listener,
 )
-from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError
+from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError, whole
 from strom.metadata.settings.group_rules import require_sound_groups
 from strom.metadata.settings.load import require_sound
 from strom.metadata.settings.values import BrokerSettings
@@ -118,10 +118,11 @@ def require_broker_id(name: str) -> None:
     """Refuse a name that is neither a broker's number nor empty, which means all brokers."""
     if not name:
         return
-    if not name.removeprefix("-").isdecimal():
+    number = whole(name)
+    if number is None:
         message = "Unable to parse broker name as a base 10 number."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if int(name) < 0:
+    if number < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
 
 
