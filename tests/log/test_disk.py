@@ -66,15 +66,17 @@ def test_what_is_reserved_on_ext4_is_given_back_by_cutting(tmp_path, monkeypatch
     file.write_at(b"abc", 0)
     file.sync()
     used = os.stat(path).st_blocks
-    told = disks._is_on_ext4(file.fileno())
+    may = disks._may_reserve(file.fileno())
     file.reserve(3, 1 << 20)
-    assert (os.stat(path).st_blocks > used) == told
+    assert (os.stat(path).st_blocks > used) == may
     file.truncate(3)
     assert os.stat(path).st_blocks == used
-    # Another file system, as far as anybody can tell.
-    monkeypatch.setattr(disks, "_EXT4", 0)
-    file.reserve(3, 1 << 20)
-    assert os.stat(path).st_blocks == used
+    # Another file system, or one that is about to be full, as far as anybody can tell.
+    for name in ("_EXT4", "PLENTY"):
+        with monkeypatch.context() as changed:
+            changed.setattr(disks, name, 0)
+            file.reserve(3, 1 << 20)
+        assert os.stat(path).st_blocks == used
 
 
 def test_an_open_file_survives_renaming_and_removal(place):

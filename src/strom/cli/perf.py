@@ -386,8 +386,7 @@ class Probing:
             if sent < self._total and now >= due:
                 if sent == self._options.warm_up:
                     self._paced_from = now
-                self._send(sent)
-                sent += 1
+                sent += self._send(sent)
                 due = self._due(sent)
             self._producer.poll(0)
             if self._error is not None:
@@ -405,10 +404,16 @@ class Probing:
             return self._paced_from + (number - self._options.warm_up) / self._options.rate
         return 0.0 if number == self._came_back else float("inf")
 
-    def _send(self, number: int) -> None:
+    def _send(self, number: int) -> bool:
+        """Send a probe; False if the client keeps as many as it can."""
         sent_ns = self._under_way[number] = time.perf_counter_ns()
         probe = PROBE.pack(number, sent_ns) + self._filler
-        self._producer.produce(self._options.topic, probe, on_delivery=self._on_delivery)
+        try:
+            self._producer.produce(self._options.topic, probe, on_delivery=self._on_delivery)
+        except BufferError:
+            del self._under_way[number]
+            return False
+        return True
 
     def _on_delivery(self, error: "KafkaError | None", _: "Message") -> None:
         if error is not None:

@@ -57,6 +57,8 @@ def up(values: Values) -> int:
     require_text(str(values[each]) for each in ("dir", "host", "http_host"))
     if values["memory"] and values["dir"] != DEFAULT_DIRECTORY:
         raise Failure("--memory keeps nothing: leave out --dir, or --memory", USED_WRONGLY)
+    if "," in str(values["dir"]):
+        raise Failure("--dir names one directory, which has no comma in its name", USED_WRONGLY)
     from strom.broker.process import run
 
     with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
