@@ -128,3 +128,24 @@ def test_a_topic_waits_for_room_to_forget_the_one_before_it(disk):
         on_loop(local, Housekeeping(local.broker.parts, None).begin_logs())
         assert noted_of(disk, TOPIC) == []
         produce(raw, TOPIC, batch([b"v"]))
+
+
+def test_a_full_directory_keeps_no_topic_from_another_one(disk):
+    disk.make_directory("/other")
+    directories = {"log.dirs": "/data,/other"}
+    with broker_on(disk, **directories) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=2)
+        on_loop(local, note_all(local.broker.parts))
+        raw.ask("delete_topics", 5, {"topic_names": [TOPIC], "timeout": 5000})
+        write = LogDirectory.write_checkpoint
+
+        def refuse_one(directory, *given):
+            if directory.path == "/data":
+                raise OSError(errno.ENOSPC, "full")
+            return write(directory, *given)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(LogDirectory, "write_checkpoint", refuse_one)
+            create(raw, TOPIC, partitions=2)
+            found = [local.broker.parts.replicas.find(TOPIC, index) for index in (0, 1)]
+            assert [each.directory.path for each in found] == ["/other", "/other"]

@@ -232,13 +232,11 @@ class Cleaning:
 
     async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
         parts, its = self._parts, partition.log
-        # What is cleaned has gaps, which only what is surely on disk may have. After a crash that
-        # is what was noted, and by then the topic may be one that is not compacted any more.
-        noted = partition.directory, RECOVERY_POINT, recovery_point_of
-        if not await parts.flushing.flush(partition) or not await parts.replicas.checkpoint(*noted):
-            return False
+        durable = await self._note_durable(partition)
         candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
-        if its is not partition.log or candidate.end_offset <= candidate.first_dirty_offset:
+        if its is not partition.log or not (
+            candidate.first_dirty_offset < candidate.end_offset <= durable
+        ):
             return False
         job = self._job(its, candidate, threads)
         rate = parts.settings.ratio("log.cleaner.io.max.bytes.per.second") / max(threads, 1)
@@ -252,6 +250,19 @@ class Cleaning:
                 if not await self._swap(its, cleaned):
                     return False
         return False
+
+    async def _note_durable(self, partition: Partition) -> int:
+        """Return up to where the log is surely on disk, and noted to be; 0 if it cannot be.
+
+        What is cleaned has gaps, which nothing else may have: after a crash a log ends at a gap
+        behind what was noted, and by then its topic may not be a compacted one any more.
+        """
+        parts = self._parts
+        if not await parts.flushing.flush(partition):
+            return 0
+        durable, directory = partition.log.recovery_point, partition.directory
+        noted = await parts.replicas.checkpoint(directory, RECOVERY_POINT, recovery_point_of)
+        return durable if noted else 0
 
     def _is_here(self, partition: Partition, its: Log) -> bool:
         return self._parts.replicas.holds(partition) and partition.log is its

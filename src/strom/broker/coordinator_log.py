@@ -101,7 +101,8 @@ class CoordinatorLog:
     ) -> None:
         """Append the records as one batch, all or nothing; raise a KafkaError if it cannot be.
 
-        What is only deleted may go in several: a batch has a limit, and names may be long.
+        What is only deleted may go in several, of which the disk may take some and not the rest:
+        a batch has a limit, and names may be long.
         """
         write_key, write_value = self._form.write_key, self._form.write_value
         pairs = [
@@ -114,7 +115,11 @@ class CoordinatorLog:
         batch = write_keyed(pairs, now_ms, producer=producer, flags=flags, codec=self._codec)
         size_bytes = len(batch) + self._form.room_for_later(records)
         if size_bytes > self.partition.log.config.message_bytes_max:
-            if len(records) > 1 and all(each.value is None for each in records):
+            if (
+                transaction is None
+                and len(records) > 1
+                and all(each.value is None for each in records)
+            ):
                 middle = len(records) // 2
                 self.append(records[:middle], now_ms)
                 self.append(records[middle:], now_ms)

@@ -271,14 +271,11 @@ class Replicas:
         image: Image,
         settings: BrokerSettings,
     ) -> None:
-        """Begin the logs of partitions, of which nothing may be noted yet."""
-        if not await self._forget_gone():
-            # There is no room to note it, so there is none for them.
-            self._unmade.update((each.name, each.topic.id) for each in wanted)
-            return
+        """Begin the logs of partitions, where nothing is noted of others of their names."""
+        # What has no room to note that has none for them.
+        full = await self._forget_gone()
         withheld = []
         used = self._places.usage(self.partitions())
-        full: set[LogDirectory] = set()
         for number, each in enumerate(wanted, 1):
             config = settings.log_config(image.config((TOPIC_RESOURCE, each.topic.name)))
             made = self._create(each, config, used, full)
@@ -480,18 +477,18 @@ class Replicas:
             writing.set_result(None)
         return False
 
-    async def _forget_gone(self) -> bool:
-        """Have no checkpoint name a log that is gone; return whether none does.
+    async def _forget_gone(self) -> set[LogDirectory]:
+        """Have no checkpoint say how to open a log that is gone; return where one still does.
 
         What is noted of a log would be taken for what another one of its name is: its start, and
         what is surely on disk of it. A directory out of use is read anew before it is used again.
         """
+        unwritten: set[LogDirectory] = set()
         if self._names_gone:
-            unwritten = [
-                directory
-                for directory in self.online_directories
-                for name, offset_of in NOTED.items()
-                if not await self.checkpoint(directory, name, offset_of)
-            ]
-            self._names_gone = any(each.failed is None for each in unwritten)
-        return not self._names_gone
+            for directory in self.online_directories:
+                for name, offset_of in NOTED.items():
+                    if not await self.checkpoint(directory, name, offset_of):
+                        unwritten.add(directory)
+        unwritten = {each for each in unwritten if each.failed is None}
+        self._names_gone = bool(unwritten)
+        return unwritten

@@ -110,7 +110,7 @@ class SegmentedLog:
         self._truncations = 0
         #: Something was written that `close` must make durable.
         self._is_touched = False
-        #: The recovery point was raised with the start, over batches that nobody has synced.
+        #: The start was raised since the last sync, perhaps over batches that nobody has synced.
         self._is_passed_over = False
         #: Files were created or renamed since the directory was last synced.
         self._unsynced_names = False

@@ -159,7 +159,7 @@ def require_apart(endpoints: tuple[Endpoint, ...], settings: BrokerSettings) -> 
 def is_ipv4(host: str) -> bool:
     """Whether the host is an address of four numbers."""
     parts = host.split(".")
-    return len(parts) == 4 and all(whole(part) in range(256) for part in parts)
+    return len(parts) == 4 and all(part.isdecimal() and whole(part) in range(256) for part in parts)
 
 
 def require_advertisable(advertised: tuple[Endpoint, ...], broker: tuple[Endpoint, ...]) -> None:
