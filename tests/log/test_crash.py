@@ -229,15 +229,20 @@ def test_a_crash_while_retaining_leaves_an_end_of_the_log():
     assert again.start_offset > 0 or changes > 3
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
-    """DeleteRecords with -1: nothing is left to be read, and what is written next is not torn."""
-    disk = new_disk()
+def with_one_synced(disk):
     log = open_log(disk)
     append(log, b"a" * 100)
     flush = log.begin_flush()
     flush.run()
     log.end_flush(flush, NOW)
+    return log
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
+    """DeleteRecords with -1: nothing is left to be read, and what is written next is not torn."""
+    disk = new_disk()
+    log = with_one_synced(disk)
     append(log, b"b" * 100)
     assert log.raise_start_offset(2)
     log.close()
@@ -250,11 +255,7 @@ def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
     disk = new_disk()
-    log = open_log(disk)
-    append(log, b"a" * 100)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    log = with_one_synced(disk)
     log.roll(NOW)
     append(log, b"b" * 100)
     assert log.raise_start_offset(2)
