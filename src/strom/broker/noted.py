@@ -6,10 +6,8 @@ Three of them say how a log is to be opened (`NOTED`); the cleaner's says from w
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT
+from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT, TopicPartition
 from strom.replication.partition import Partition
-
-TopicPartition = tuple[str, int]
 
 
 def gather(

@@ -452,11 +452,11 @@ class Replicas:
     ) -> bool:
         """Write one checkpoint of a directory; return whether it says what is so by then.
 
-        An error of the disk takes the directory out of use.
-        If it is only full, the checkpoint before is good enough until the next one, but not after
-        the last one: what is marked as clean is not looked through for what came later. One is
-        written at a time: two writers of one file would take its temporary name from each other.
-        The offsets are gathered when it is our turn, so none overwrites newer ones.
+        An error of the disk takes the directory out of use. If it is only full, the one before is
+        good enough until the next, but not after the last: what is marked as clean is not looked
+        through for what came later. One is written at a time: two writers of one file would take
+        its temporary name from each other. The offsets are gathered when it is our turn, so none
+        overwrites newer ones.
         """
         while (writing := self._writing.get(directory.path)) is not None:
             await asyncio.shield(writing)
