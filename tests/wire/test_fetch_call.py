@@ -27,7 +27,9 @@ def test_a_broker_reads_what_was_asked(topic_id, partition, offset, wait, size, 
     assert request.isolation_level == int(committed)
     (topic,) = request.topics
     assert topic.topic_id == topic_id
-    assert topic.partitions == [fetch.FetchPartition(partition, offset, size)]
+    (place,) = topic.partitions
+    assert (place.partition_index, place.offset, place.bytes_max) == (partition, offset, size)
+    assert (place.leader_epoch, place.last_fetched_epoch, place.log_start_offset) == (-1, -1, -1)
 
 
 def answer(partition, records=b""):

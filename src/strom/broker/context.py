@@ -139,10 +139,25 @@ class Parts:
         self.groups = groups
         self.transactions = transactions
         self.markers = markers
+        #: The names of topics that were asked for, by ids as numbers, which are hashed faster.
+        self._names: dict[int, str] = {}
+        self._names_of = image
         self.api_versions: tuple[tuple[int, int, int], ...] = ()
         self.address_limits: dict[str, int] = {}
         self.endpoints: dict[str, Endpoint] = {}
         self.controller_endpoints: dict[str, Endpoint] = {}
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """Return the name of the topic with this id, if there is one."""
+        if self._names_of is not self.image:
+            self._names, self._names_of = {}, self.image
+        name = self._names.get(topic_id.int)
+        if name is None:
+            topic = self.image.topics_by_id.get(topic_id)
+            if topic is None:
+                return None
+            name = self._names[topic_id.int] = topic.name
+        return name
 
 
 class Context:
@@ -217,5 +232,4 @@ class Context:
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """Return the name of the topic with this id, if there is one."""
-        topic = self.parts.image.topics_by_id.get(topic_id)
-        return None if topic is None else topic.name
+        return self.parts.topic_name(topic_id)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from strom.broker.flushing import Flushing
-from strom.log.log import Slice
 from strom.log.producers import read_marker
 from strom.records.batch import (
     HEADER_SIZE,
@@ -25,6 +24,7 @@ from strom.records.record import Producer, read_records
 from strom.replicated.machine import CoordinatorMachine, KeyValue, Transaction
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.fetch import Slice
 
 #: Coordinators do not number what they write; Kafka's put a 0 where a producer's number would be.
 FIRST_SEQUENCE: Final = 0

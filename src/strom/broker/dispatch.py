@@ -27,6 +27,7 @@ from strom.broker.context import Context, Large, Ordered, Parts, Together, Waiti
 from strom.wire.codec import (
     API_VERSIONS_KEY,
     Codec,
+    FetchResponse,
     ProduceCodec,
     ProduceResponse,
     RequestHeader,
@@ -193,7 +194,9 @@ class Dispatch:
         elif isinstance(reply, Together):
             self._gathered.append((call, reply))
         # Answers that come often are of these types; to ask an abstract class takes longer.
-        elif isinstance(reply, (ProduceResponse, tuple)) or not isinstance(reply, Coroutine):
+        elif isinstance(reply, (ProduceResponse, FetchResponse, tuple)) or not isinstance(
+            reply, Coroutine
+        ):
             self._answer(call, reply)
         else:
             call.slot.work = self._start_task(self._finish(call, reply))

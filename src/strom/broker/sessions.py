@@ -15,18 +15,18 @@ old enough; otherwise its owner is served without a session.
 """
 
 import random
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Final
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.fetch import FetchedPartition, FetchPartition, FetchRequest
 
-NO_SESSION = 0
-FINAL_EPOCH = -1
-INITIAL_EPOCH = 0
-EPOCH_MAX = 2**31 - 1
-EVICTION_IDLE_MS = 120_000
+NO_SESSION: Final = 0
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
+EPOCH_MAX: Final = 2**31 - 1
+EVICTION_IDLE_MS: Final = 120_000
 
 #: A topic's name, or its id as a number (which is hashed faster), and a partition's.
 Key = tuple[str | int, int]
@@ -68,13 +68,16 @@ class Session:
         self.wanted: dict[Key, Wanted] = {}
 
 
-class Resolved(NamedTuple):
+class Resolved:
     """The partitions to serve, and the session that the answer belongs to, if any."""
 
-    wanted: Collection[Wanted]
-    session: Session | None
-    #: Only what is new need be told.
-    incremental: bool
+    __slots__ = ("incremental", "session", "wanted")
+
+    def __init__(self, wanted: list[Wanted], session: Session | None, *, incremental: bool) -> None:
+        self.wanted = wanted
+        self.session = session
+        #: Only what is new need be told.
+        self.incremental = incremental
 
 
 class FetchSessions:
@@ -104,14 +107,14 @@ class FetchSessions:
             session = self._open(len(wanted), by_id=by_id, now_ms=now_ms)
             if session is not None:
                 session.wanted = wanted
-            return Resolved(wanted.values(), session, incremental=False)
+            return Resolved(list(wanted.values()), session, incremental=False)
         session = self._existing(request, by_id=by_id)
         session.used_ms = now_ms
         session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         change(session, request)
         if not session.wanted:
             del self._sessions[session.session_id]
-            return Resolved((), None, incremental=False)
+            return Resolved([], None, incremental=False)
         return Resolved(list(session.wanted.values()), session, incremental=True)
 
     def _existing(self, request: FetchRequest, *, by_id: bool) -> Session:

@@ -13,30 +13,18 @@ the recovery point, as many of the later ones as reached the disk without a gap,
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import Self
 
 from strom.log.aborted import AbortedTransaction
 from strom.log.appending import AppendedLog
 from strom.log.config import LogConfig
-from strom.log.disk import File
 from strom.log.files import OpenFiles
 from strom.log.recovery import Known, Loader
 from strom.log.segment import Segment
 from strom.log.times import Search, Span, TimedOffset
 from strom.records.batch import PREFIX_SIZE, Header, read_prefix
 from strom.wire.errors import ErrorCode, KafkaError
-
-
-class Slice(NamedTuple):
-    """A range of a segment's file. Whoever keeps it keeps the file open."""
-
-    file: File
-    position: int
-    size: int
-
-    def read_bytes(self) -> bytes:
-        """Return the bytes, for those who cannot send from the file."""
-        return self.file.read_at(self.position, self.size)
+from strom.wire.fetch import Slice
 
 
 class Log(AppendedLog):
@@ -89,6 +77,7 @@ class Log(AppendedLog):
     ) -> Slice | None:
         """Return a range of one segment that begins with the batch that holds the offset.
 
+        Whoever keeps it keeps the file open.
         It ends in front of `end_offset`, and at about `max_bytes`, perhaps within a batch; but
         `whole_first` gives the first batch whole. None if there is nothing to read.
         """

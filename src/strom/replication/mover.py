@@ -19,10 +19,11 @@ appends like any producer's, of at most a chunk or one batch.
 from collections.abc import Callable, Coroutine
 
 from strom.log.cold import ColdError, Offload, warmed
-from strom.log.log import Log, Slice
+from strom.log.log import Log
 from strom.records.batch import PREFIX_SIZE, read_prefix
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.fetch import Slice
 
 #: As much as a producer's request usually brings: the loop is away no longer than for one.
 CHUNK_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ and looks again when woken, so nothing here calls anybody back with data.
 """
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from strom.log.appending import Appended
@@ -25,14 +25,24 @@ READ_COMMITTED: Final = 1
 NO_EPOCH: Final = -1
 
 
-class View(NamedTuple):
+class View:
     """What a reader gets to see of a partition."""
 
-    high_watermark: int
-    last_stable_offset: int
-    start_offset: int
-    records: Slice | None
-    aborted: list[tuple[int, int]] | None
+    __slots__ = ("aborted", "high_watermark", "last_stable_offset", "records", "start_offset")
+
+    def __init__(
+        self,
+        high_watermark: int,
+        last_stable_offset: int,
+        start_offset: int,
+        records: Slice | None,
+        aborted: list[tuple[int, int]] | None,
+    ) -> None:
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.start_offset = start_offset
+        self.records = records
+        self.aborted = aborted
 
 
 class Partition:
@@ -234,9 +244,8 @@ class Partition:
         found = log.read(
             offset, max_bytes=bytes_max, end_offset=end_offset, whole_first=whole_first
         )
-        records = None if found is None else Slice(found.file, found.position, found.size)
         aborted: list[tuple[int, int]] | None = None
         if committed_only:
             within = [] if found is None else log.aborted_within(offset, found)
             aborted = [(each.producer_id, each.first_offset) for each in within]
-        return View(high_watermark, stable, log.start_offset, records, aborted)
+        return View(high_watermark, stable, log.start_offset, found, aborted)

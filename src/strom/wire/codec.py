@@ -11,7 +11,7 @@ readable by a client that does not know yet what it talks to.
 
 import struct
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from strom.wire import (
     add_partitions_to_txn,
@@ -72,13 +72,22 @@ class ProduceResponse:
         self.throttle_ms = throttle_ms
 
 
-class FetchResponse(NamedTuple):
+class FetchResponse:
     """What a fetcher gets."""
 
-    topics: list[fetch.FetchedTopic]
-    error_code: ErrorCode = ErrorCode.NONE
-    session_id: int = 0
-    throttle_ms: int = 0
+    __slots__ = ("error_code", "session_id", "throttle_ms", "topics")
+
+    def __init__(
+        self,
+        topics: list[fetch.FetchedTopic],
+        error_code: ErrorCode = ErrorCode.NONE,
+        session_id: int = 0,
+        throttle_ms: int = 0,
+    ) -> None:
+        self.topics = topics
+        self.error_code = error_code
+        self.session_id = session_id
+        self.throttle_ms = throttle_ms
 
 
 class Codec(Protocol):

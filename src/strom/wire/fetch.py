@@ -6,6 +6,7 @@
     v11  racks                            v16  endpoints of the leaders now
 
 A response is a list of parts: bytes, and slices of log files that the link sends as they are.
+Plain classes, as for Produce: compiled code makes and reads them in a tenth of the time.
 """
 
 import struct
@@ -48,23 +49,46 @@ _ANSWER: Final = struct.Struct(">ihqqq")
 _ABORTED: Final = struct.Struct(">qq")
 
 
-class FetchPartition(NamedTuple):
+class FetchPartition:
     """Where to read in one partition, and how much at the most."""
 
-    partition_index: int
-    offset: int
-    bytes_max: int
-    leader_epoch: int = -1
-    last_fetched_epoch: int = -1
-    log_start_offset: int = -1
+    __slots__ = (
+        "bytes_max",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "log_start_offset",
+        "offset",
+        "partition_index",
+    )
+
+    def __init__(
+        self,
+        partition_index: int,
+        offset: int,
+        bytes_max: int,
+        leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        log_start_offset: int = -1,
+    ) -> None:
+        self.partition_index = partition_index
+        self.offset = offset
+        self.bytes_max = bytes_max
+        self.leader_epoch = leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
 
 
-class FetchTopic(NamedTuple):
+class FetchTopic:
     """A topic, by name or (from version 13) by id, and the partitions asked for."""
 
-    name: str | None
-    topic_id: UUID | None
-    partitions: list[FetchPartition]
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str | None, topic_id: UUID | None, partitions: list[FetchPartition]
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
 
 
 class ForgottenTopic(NamedTuple):
@@ -75,54 +99,120 @@ class ForgottenTopic(NamedTuple):
     partitions: list[int]
 
 
-class FetchRequest(NamedTuple):
+class FetchRequest:
     """What one fetcher wants, and how long it is willing to wait for how much."""
 
-    replica_id: int
-    replica_epoch: int
-    wait_max_ms: int
-    bytes_min: int
-    bytes_max: int
-    isolation_level: int
-    session_id: int
-    session_epoch: int
-    topics: list[FetchTopic]
-    forgotten: list[ForgottenTopic]
-    rack: str
+    __slots__ = (
+        "bytes_max",
+        "bytes_min",
+        "forgotten",
+        "isolation_level",
+        "rack",
+        "replica_epoch",
+        "replica_id",
+        "session_epoch",
+        "session_id",
+        "topics",
+        "wait_max_ms",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields of the request
+        self,
+        replica_id: int,
+        replica_epoch: int,
+        wait_max_ms: int,
+        bytes_min: int,
+        bytes_max: int,
+        isolation_level: int,
+        session_id: int,
+        session_epoch: int,
+        topics: list[FetchTopic],
+        forgotten: list[ForgottenTopic],
+        rack: str,
+    ) -> None:
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.wait_max_ms = wait_max_ms
+        self.bytes_min = bytes_min
+        self.bytes_max = bytes_max
+        self.isolation_level = isolation_level
+        self.session_id = session_id
+        self.session_epoch = session_epoch
+        self.topics = topics
+        self.forgotten = forgotten
+        self.rack = rack
 
 
-class Slice(NamedTuple):
-    """A part of a log file, to be sent without being read."""
+class Slice:
+    """A part of a log file, to be sent without being read; the file is the sender's matter."""
 
-    #: Whatever the sender can send from.
-    file: Any
-    position: int
-    size: int
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: Any, position: int, size: int) -> None:  # noqa: ANN401
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def read_bytes(self) -> bytes:
+        """Return the bytes, for those who cannot send from the file."""
+        data: bytes = self.file.read_at(self.position, self.size)
+        return data
 
 
-class FetchedPartition(NamedTuple):
+class FetchedPartition:
     """What a partition has for the fetcher."""
 
-    partition_index: int
-    error_code: ErrorCode = ErrorCode.NONE
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    #: Producer id and first offset of each aborted transaction; None if nobody asked.
-    aborted: Sequence[tuple[int, int]] | None = None
-    preferred_replica: int = -1
-    records: Slice | None = None
-    current_leader: Leader | None = None
-    #: The largest epoch not above the fetcher's, and its end offset (KIP-595).
-    diverging: tuple[int, int] | None = None
+    __slots__ = (
+        "aborted",
+        "current_leader",
+        "diverging",
+        "error_code",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "partition_index",
+        "preferred_replica",
+        "records",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the fields of the answer
+        self,
+        partition_index: int,
+        error_code: ErrorCode = ErrorCode.NONE,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        aborted: Sequence[tuple[int, int]] | None = None,
+        preferred_replica: int = -1,
+        records: Slice | None = None,
+        current_leader: Leader | None = None,
+        diverging: tuple[int, int] | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        #: Producer id and first offset of each aborted transaction; None if nobody asked.
+        self.aborted = aborted
+        self.preferred_replica = preferred_replica
+        self.records = records
+        self.current_leader = current_leader
+        #: The largest epoch not above the fetcher's, and its end offset (KIP-595).
+        self.diverging = diverging
 
 
-class FetchedTopic(NamedTuple):
+class FetchedTopic:
     """What a topic's partitions have for the fetcher."""
 
-    name: str
-    topic_id: UUID | None
-    partitions: list[FetchedPartition]
+    __slots__ = ("name", "partitions", "topic_id")
+
+    def __init__(
+        self, name: str, topic_id: UUID | None, partitions: list[FetchedPartition]
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
 
 
 Part = bytes | Slice
@@ -255,7 +345,7 @@ def _topic_parts(topic: FetchedTopic, version: int) -> list[Part]:
     by_id = version >= TOPIC_IDS_FROM
     topic_id = topic.topic_id or NO_TOPIC_ID
     parts: list[Part] = [
-        topic_id.bytes if by_id else text(topic.name, flexible),
+        topic_id.int.to_bytes(16, "big") if by_id else text(topic.name, flexible),
         count_of(len(topic.partitions), flexible),
     ]
     for partition in topic.partitions:
@@ -320,5 +410,16 @@ def _partition_tags(partition: FetchedPartition) -> bytes:
 
 def _answer(partition: FetchedPartition, version: int) -> bytes:
     if version < 5:
-        return _ANSWER_V4.pack(*partition[:4])
-    return _ANSWER.pack(*partition[:5])
+        return _ANSWER_V4.pack(
+            partition.partition_index,
+            partition.error_code,
+            partition.high_watermark,
+            partition.last_stable_offset,
+        )
+    return _ANSWER.pack(
+        partition.partition_index,
+        partition.error_code,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log_start_offset,
+    )

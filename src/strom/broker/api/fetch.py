@@ -73,7 +73,7 @@ class Harvest:
         self._context = context
         #: Is told of every partition when it is read.
         self._waiter = waiter
-        self._left_bytes = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
+        self._left_bytes = request.bytes_max
         self.fetched: list[tuple[Wanted, FetchedPartition]] = []
         self.partitions: list[Partition] = []
         self.size_bytes = 0
@@ -136,16 +136,24 @@ class Harvest:
 def handle(request: FetchRequest, context: Context) -> Reply:
     """Read what is there; answer at once if that is enough, else when it is."""
     parts = context.parts
-    bytes_max = min(request.bytes_max, context.settings.number("fetch.max.bytes"))
-    if request.bytes_min > bytes_max:
-        request = request._replace(bytes_min=bytes_max)
+    request.bytes_max = min(request.bytes_max, parts.settings.number("fetch.max.bytes"))
+    request.bytes_min = min(request.bytes_min, request.bytes_max)
     by_id = context.header.version >= TOPIC_IDS_FROM
     try:
         resolved = parts.fetch_sessions.resolve(request, by_id=by_id, now_ms=parts.host.now_ms())
     except KafkaError as error:
         return FetchResponse([], error.code)
-    deadline = asyncio.get_running_loop().time() + request.wait_max_ms / 1000
-    return look(request, resolved, context, deadline, is_time_up=request.wait_max_ms <= 0)
+    harvest = Harvest(request, context)
+    if not harvest.take_at_once(resolved.wanted):
+        return read_in_turns(request, resolved, context, deadline_of(request))
+    if harvest.is_enough or request.wait_max_ms <= 0:
+        return answer(harvest, resolved, context)
+    return wait(harvest, request, resolved, context, deadline_of(request))
+
+
+def deadline_of(request: FetchRequest) -> float:
+    """Return until when its sender waits, by the loop's clock; few are told to."""
+    return asyncio.get_running_loop().time() + request.wait_max_ms / 1000
 
 
 def look(
@@ -156,12 +164,21 @@ def look(
     *,
     is_time_up: bool,
 ) -> Reply:
-    """Read what is there, and answer with it, or look again when there is more."""
+    """Read once more what is there, and answer with it, or look again when there is more."""
     harvest = Harvest(request, context)
     if not harvest.take_at_once(resolved.wanted):
         return read_in_turns(request, resolved, context, deadline)
+    if harvest.is_enough or is_time_up:
+        return answer(harvest, resolved, context)
+    return wait(harvest, request, resolved, context, deadline)
+
+
+def wait(
+    harvest: Harvest, request: FetchRequest, resolved: Resolved, context: Context, deadline: float
+) -> Reply:
+    """Look again when there is more, or time is up; it may be that by now."""
     left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
-    if harvest.is_enough or is_time_up or left_ms <= 0:
+    if left_ms <= 0:
         return answer(harvest, resolved, context)
     return Waiting(
         Waiter(harvest.partitions, harvest.missing_bytes, left_ms),
@@ -231,22 +248,19 @@ def read(
             )
     except KafkaError as error:
         return refusal(name or "", index, error, context), None
-    high_watermark, stable, start, records, aborted = seen
-    return (
-        FetchedPartition(
-            index,
-            ErrorCode.NONE,
-            high_watermark,
-            stable,
-            start,
-            aborted,
-            -1,
-            records,
-            None,
-            diverging,
-        ),
-        partition,
+    fetched = FetchedPartition(
+        index,
+        ErrorCode.NONE,
+        seen.high_watermark,
+        seen.last_stable_offset,
+        seen.start_offset,
+        seen.aborted,
+        -1,
+        seen.records,
+        None,
+        diverging,
     )
+    return fetched, partition
 
 
 def refusal(topic: str, index: int, error: KafkaError, context: Context) -> FetchedPartition:
