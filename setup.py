@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say: what is compiled.
 
 - CYTHON, by Cython: the walk over the records of a batch, records as columns, columns as records,
-  and the blocks of lz4 frames. Without it `strom.records.walk`, `columns`, `packing` and
-  `lz4_frame` use those in Python.
+  the blocks of lz4 frames, and what is in memory of a file. Without it `strom.records.walk`,
+  `columns`, `packing`, `lz4_frame` and `strom.log.nowait` use those in Python.
 - COMPILED, by mypyc: the modules that every request goes through, and those that decide about
   groups and transactions, as they are. Without that the same files run as Python. An editable
   install leaves them alone: who changes a module wants to run what is in the file.
@@ -16,7 +16,7 @@ import sys
 from mypyc.build import mypycify
 from setuptools import Extension, setup
 
-CYTHON = ("_walk", "_columns", "_packing", "_lz4")
+CYTHON = ("records/_walk", "records/_columns", "records/_packing", "records/_lz4", "log/_nowait")
 
 COMPILED = (
     "wire/primitives",
@@ -45,6 +45,9 @@ COMPILED = (
     "records/keyed",
     "records/control_key",
     "records/marker",
+    "log/nowait",
+    "log/disk",
+    "log/batches",
     "log/config",
     "log/index",
     "log/segment",
@@ -54,6 +57,7 @@ COMPILED = (
     "log/log",
     "log/producers",
     "log/epochs",
+    "metadata/settings/values",
     "replication/progress",
     "replication/waiting",
     "replication/partition",
@@ -98,7 +102,10 @@ COMPILED = (
     "transactions/beginning",
     "transactions/ending",
     "transactions/machine",
+    "broker/host",
     "broker/context",
+    "broker/page_cache",
+    "broker/sessions",
     "broker/alertness",
     "broker/outbox",
     "broker/link",
@@ -141,7 +148,7 @@ shutil.rmtree("build", ignore_errors=True)
 def compiled() -> list[Extension]:
     """Return what is to be built."""
     extensions = [
-        Extension(f"strom.records.{name}", [f"src/strom/records/{name}.pyx"]) for name in CYTHON
+        Extension(f"strom.{name.replace('/', '.')}", [f"src/strom/{name}.pyx"]) for name in CYTHON
     ]
     if "bdist_wheel" in sys.argv:
         files = [f"src/strom/{name}.py" for name in COMPILED]

@@ -6,6 +6,7 @@ import pytest
 
 from strom.broker import page_cache
 from strom.broker.page_cache import HAS_NOWAIT, is_fresh, is_resident, read_through
+from strom.log.nowait import UNCOUNTED, can_read, count_pages
 from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_cold import can_evict
@@ -30,11 +31,11 @@ def fd(tmp_path):
 
 
 @pytest.fixture(params=["counted", "tried"])
-def way(request, monkeypatch):
+def way(request, monkeypatch, fd):
     """With cachestat, where there is one, and without."""
     if request.param == "tried":
-        monkeypatch.setattr(page_cache, "page_counter", lambda: None)
-    elif page_cache.page_counter() is None:
+        monkeypatch.setattr(page_cache, "count_pages", lambda *_: UNCOUNTED)
+    elif count_pages(fd, 0, SIZE) == UNCOUNTED:
         pytest.skip("this system does not count pages")
 
 
@@ -58,8 +59,8 @@ def test_a_hole_between_the_ends_is_found(fd, tmp_path):
 
     assert any(with_a_hole() for _ in range(LOOKS_MAX))
     # The ends alone do not show it.
-    assert page_cache.can_read(fd, 0)
-    assert page_cache.can_read(fd, SIZE - 1)
+    assert can_read(fd, 0)
+    assert can_read(fd, SIZE - 1)
 
 
 def test_where_nobody_can_tell_only_what_was_just_written_counts(fd, tmp_path, monkeypatch):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strom.log.batches import DamagedSegmentError
 from strom.log.cleaning import Source, UncleanableError, clean, groups
 from strom.log.cleaning_choice import find_cleanable
 from strom.log.cleaning_swap import SwapGivenUpError
+from strom.log.cold import DamagedSegmentError
 from strom.log.segment import RELATIVE_MAX
 from strom.records.compression import Codec
 from strom.records.control_key import ControlType

@@ -5,8 +5,7 @@ import dataclasses
 
 import pytest
 
-from strom.log.batches import DamagedSegmentError
-from strom.log.cold import ColdError, nothing_to_take, patiently, warmed
+from strom.log.cold import ColdError, DamagedSegmentError, nothing_to_take, patiently, warmed
 from strom.log.times import FirstAt, Latest
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.log.making import NOW, PATH, SMALL, append, first_at, new_disk, open_log, read, reopen

@@ -9,6 +9,7 @@ import pytest
 from strom.log import disk as disks
 from strom.log.cold import ColdError, patiently
 from strom.log.disk import Disk, RealDisk
+from strom.log.nowait import plain_read_now
 from strom.testing.disk import PAGE_BYTES, FakeDisk, PowerCutError
 
 
@@ -232,6 +233,13 @@ def test_what_was_dropped_is_read_now_once_somebody_has_waited_for_it():
     ]
 
 
+@pytest.fixture
+def plain(monkeypatch):
+    """Reading by `os`, where something else can be put in its place."""
+    monkeypatch.setattr(disks, "read_now", plain_read_now)
+
+
+@pytest.mark.usefixtures("plain")
 def test_where_the_system_cannot_tell_everything_is_read_now(tmp_path, monkeypatch):
     """As on macOS, and on file systems that do not know the flag."""
     (tmp_path / "a").write_bytes(b"abcdef")
@@ -242,6 +250,7 @@ def test_where_the_system_cannot_tell_everything_is_read_now(tmp_path, monkeypat
     assert RealDisk().open(f"{tmp_path}/a").read_now(1, 4) == b"bcde"
 
 
+@pytest.mark.usefixtures("plain")
 def test_an_error_of_the_disk_is_not_taken_for_cold(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"abcdef")
     file = RealDisk().open(f"{tmp_path}/a")
@@ -250,6 +259,7 @@ def test_an_error_of_the_disk_is_not_taken_for_cold(tmp_path, monkeypatch):
         file.read_now(1, 4)
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_system_that_denies_what_was_just_read_is_not_asked_for_ever(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"abcdef")
     file = RealDisk().open(f"{tmp_path}/a")
@@ -258,6 +268,7 @@ def test_a_system_that_denies_what_was_just_read_is_not_asked_for_ever(tmp_path,
 
 
 @pytest.mark.skipif(not disks.HAS_NOWAIT, reason="nobody can tell what is in memory here")
+@pytest.mark.usefixtures("plain")
 def test_a_read_that_breaks_off_in_the_middle_is_cold(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"abcdef")
     file = RealDisk().open(f"{tmp_path}/a")

@@ -24,8 +24,8 @@ from time import perf_counter, thread_time
 from typing import BinaryIO, NamedTuple
 
 from strom.broker.host import Host
-from strom.log.batches import DamagedSegmentError
 from strom.log.cleaning import Cleaned, Job, UncleanableError, clean
+from strom.log.cold import DamagedSegmentError
 from strom.log.disk import Disk, RealDisk
 from strom.records.walk import BrokenRecordsError
 from strom.wire.errors import KafkaError

@@ -26,7 +26,7 @@ from strom.broker.host import Host
 from strom.broker.loading import Loading, Opened, noting_failure
 from strom.broker.noted import NOTED, gather
 from strom.broker.placing import Places, Wanted
-from strom.log.batches import DamagedSegmentError
+from strom.log.cold import DamagedSegmentError
 from strom.log.config import LogConfig
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.disk import is_short

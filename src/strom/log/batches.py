@@ -6,20 +6,18 @@ look-up, and raise a ColdError instead of waiting.
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
+from strom.log.cold import DamagedSegmentError
 from strom.log.disk import Bytes, File
 from strom.records.batch import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header, read_header
 
 #: Large enough that a gigabyte is a thousand reads, small enough to throw away.
-WALK_BYTES = 1024 * 1024
+WALK_BYTES: Final = 1024 * 1024
 #: Two index intervals: what a look-up reads to find its batch behind an index entry.
-STEP_BYTES = 8192
+STEP_BYTES: Final = 8192
 #: Base offset, length and, behind eleven bytes, the last offset's delta.
-_STEP = Struct(">qi11xi")
-
-
-class DamagedSegmentError(OSError):
-    """A segment holds something else than batches where a batch must begin."""
+_STEP: Final = Struct(">qi11xi")
 
 
 def walk(file: File, position: int, end: int) -> Iterator[tuple[int, Header, memoryview]]:

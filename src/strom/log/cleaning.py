@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from strom.log.aborted import AbortedTransaction, read_aborted
-from strom.log.batches import DamagedSegmentError, walk
+from strom.log.batches import walk
 from strom.log.cleaning_batches import LastWritten, Sieve, Transactions, check
 from strom.log.cleaning_file import CleanedFile
+from strom.log.cold import DamagedSegmentError
 from strom.log.disk import Disk
 from strom.log.producers import read_marker
 from strom.log.segment import INDEX, RELATIVE_MAX, TIME_INDEX, TRANSACTION_INDEX, file_name

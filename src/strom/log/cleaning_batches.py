@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from strom.log.aborted import AbortedTransaction
-from strom.log.batches import DamagedSegmentError
+from strom.log.cold import DamagedSegmentError
 from strom.log.producers import Marker, read_marker
 from strom.records.batch import (
     CODEC_MASK,

@@ -36,6 +36,10 @@ class ColdError(Exception):
         self.fetch = fetch
 
 
+class DamagedSegmentError(OSError):
+    """A segment holds something else than batches where a batch must begin."""
+
+
 def patiently(look_up: Callable[[], Result]) -> Result:
     """Look something up, and wait for the disk where that is necessary."""
     while True:

@@ -27,10 +27,10 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from strom.log.cold import ColdError, Take, nothing_to_take
+from strom.log.nowait import HAS_NOWAIT, read_now, tells_nothing
 
 Bytes = bytes | bytearray | memoryview
 
-HAS_NOWAIT = hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")
 WARM_ATTEMPTS = 4
 #: Room is reserved while one part in so many is free.
 PLENTY = 4
@@ -185,22 +185,16 @@ class RealFile:
         """Do the same, but raise a ColdError if that would mean to wait for the disk."""
         if not self._tells:
             return self.read_at(position, size)
-        data = bytearray(size)
         try:
-            count = os.preadv(self._fd, [data], position, os.RWF_NOWAIT)
-        except BlockingIOError:
-            count = -1
+            data = read_now(self._fd, position, size)
         except OSError as error:
-            # Some file systems (a memory one, for instance) do not know the flag, nor need it.
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOTSUP):
+            if not tells_nothing(error):
                 raise
             self._tells = False
             return self.read_at(position, size)
-        if count == size:
+        if data is not None and (len(data) == size or position + len(data) >= self.size()):
             return data
-        if count < 0 or position + count < self.size():
-            raise ColdError(lambda: self._warm(position, size))
-        return data[:count]
+        raise ColdError(lambda: self._warm(position, size))
 
     def _warm(self, position: int, size: int) -> Take:
         """Read, so that the system has it in memory."""

@@ -21,8 +21,9 @@ import contextlib
 from bisect import bisect_right
 from typing import NamedTuple
 
-from strom.log.batches import DamagedSegmentError, walk
+from strom.log.batches import walk
 from strom.log.cleaning_swap import finish_swaps
+from strom.log.cold import DamagedSegmentError
 from strom.log.config import LogConfig
 from strom.log.disk import Disk
 from strom.log.epochs import Epochs

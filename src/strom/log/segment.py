@@ -16,8 +16,8 @@ from typing import Final
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
-from strom.log.batches import DamagedSegmentError, find, is_whole, peek, walk
-from strom.log.cold import ColdError, Take, patiently
+from strom.log.batches import find, is_whole, peek, walk
+from strom.log.cold import ColdError, DamagedSegmentError, Take, patiently
 from strom.log.disk import File, write_all
 from strom.log.files import OpenFiles
 from strom.log.index import PENDING_MAX, DamagedIndexError, OffsetIndex, TimeIndex, write_pending
