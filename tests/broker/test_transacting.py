@@ -7,7 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from strom.broker.transacting import Joining, join, take_in
+from strom.log.producers import read_marker
 from strom.records.batch import TRANSACTIONAL_FLAG, read_header
+from strom.records.control_key import ControlType
+from strom.records.marker import write_marker
 from strom.records.record import Producer as Author
 from strom.records.record import Record, write_batch
 from strom.transactions.transaction import Producer, State
@@ -71,6 +74,15 @@ class Scene:
         author = Author(*self.producer, 0)
         batch = write_batch([Record(0, 1, None, b"x")], producer=author, flags=TRANSACTIONAL_FLAG)
         self.replicas.find(*place).log.producers.apply(read_header(batch), 0, None)
+
+    def end(self, place):
+        """Have the partition know that the transaction was aborted."""
+        marker = write_marker(
+            ControlType.ABORT, producer=Author(*self.producer), coordinator_epoch=0, now_ms=1
+        )
+        header = read_header(marker)
+        producers = self.replicas.find(*place).log.producers
+        producers.apply(header, 1, read_marker(header, marker))
 
 
 @pytest.fixture
@@ -207,5 +219,26 @@ def test_what_ends_while_the_coordinator_is_asked_is_not_open(scene, ends):
 
     refused = asyncio.run(scenario())
     assert scene.guards == {}
+    expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
+    assert {place: error.code for place, error in refused.items()} == expected
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_was_open_may_end_while_the_coordinator_is_asked_about_others(scene, ends):
+    """With version 1 the marker has the epoch of the batch, which nothing else would refuse."""
+    run, machine = scene.shard.run, scene.shard.machine
+    run(machine.add_partitions, "t", scene.producer, {A, B}, version=0, now_ms=1)
+    scene.open(A)
+
+    async def scenario():
+        scene.shard.commit = asyncio.Event()
+        coming = asyncio.ensure_future(scene.join(A, B, version=VERIFIES))
+        await asyncio.sleep(0)
+        if ends:
+            scene.end(A)
+        scene.shard.commit.set()
+        return await coming
+
+    refused = asyncio.run(scenario())
     expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
     assert {place: error.code for place, error in refused.items()} == expected

@@ -53,6 +53,8 @@ Given = Producer | NoProducer
 #: Decides with a spare producer id, or without.
 Decide = Callable[[int | None], Given | Coroutine[Any, Any, Given]]
 Refused = dict[TopicPartition, KafkaError]
+#: Whose batch there is for each partition, and its first sequence number.
+Batches = dict[TopicPartition, tuple[Producer, int]]
 TransactionShard = Shard[TransactionMachine]
 
 
@@ -106,7 +108,7 @@ class Joining(NamedTuple):
 def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
     """Have the coordinator say of each partition that it is in; return where it is not."""
     assert request.transactional_id is not None
-    new = first_batches(request, context)
+    new, known = batches_of(request, context)
     if not new:
         return {}
     producers = {producer for producer, _ in new.values()}
@@ -121,14 +123,30 @@ def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, 
         version >= PRODUCE_ABORTABLE_FROM,
         is_produced=True,
     )
-    return take_in(joining, context)
+    reply = take_in(joining, context)
+    return join_later(known, reply, context) if isinstance(reply, Coroutine) else reply
 
 
-def first_batches(
-    request: ProduceRequest, context: Context
-) -> dict[TopicPartition, tuple[Producer, int]]:
-    """Return whose batches are of a transaction that their partition does not know of."""
-    new: dict[TopicPartition, tuple[Producer, int]] = {}
+async def join_later(
+    known: Batches, reply: Coroutine[Any, Any, Refused], context: Context
+) -> Refused:
+    """Wait for the coordinator; what partitions knew as open may have ended meanwhile."""
+    refused = await reply
+    for place, (producer, _) in known.items():
+        if not is_open(place, producer, context):
+            refused[place] = not_open()
+    return refused
+
+
+def not_open() -> KafkaError:
+    """Return what a producer is told of a batch that would come behind the marker."""
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+
+def batches_of(request: ProduceRequest, context: Context) -> tuple[Batches, Batches]:
+    """Return the batches of transactions: those that are their partition's first, and others."""
+    new: Batches = {}
+    known: Batches = {}
     for topic in request.topics:
         name = topic.name if topic.topic_id is None else context.topic_name(topic.topic_id)
         for each in topic.partitions:
@@ -142,9 +160,10 @@ def first_batches(
                 continue
             producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
             producers = partition.log.producers
-            if producers is None or not producers.has_open(producer_id, epoch):
-                new[name, index] = Producer(producer_id, epoch), sequence
-    return new
+            is_known = producers is not None and producers.has_open(producer_id, epoch)
+            found = known if is_known else new
+            found[name, index] = Producer(producer_id, epoch), sequence
+    return new, known
 
 
 def take_in(joining: Joining, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
@@ -214,12 +233,7 @@ async def take_in_later(
             if not markers.release(place, producer_id, guard)
         ]
     for place in ended:
-        refused.setdefault(
-            place,
-            KafkaError(
-                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
-            ),
-        )
+        refused.setdefault(place, not_open())
     return refused
 
 
