@@ -3,6 +3,8 @@
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from strom.broker.markers import Markers
 from strom.broker.outbox import Outbox
 from strom.transactions.transaction import Producer, State
@@ -234,18 +236,35 @@ def test_no_marker_is_written_before_the_outcome_is_committed():
     staged(scenario)
 
 
+async def not_committed(scene, code):
+    """Have it end, and the end not be committed for now; who asked is told."""
+    scene.prepare(A)
+
+    async def later():
+        raise KafkaError(code)
+
+    with pytest.raises(KafkaError, match=code.name):
+        await scene.markers.ended(scene.shard, "t", later())
+    assert scene.told == [PREPARE]
+
+
 def test_an_outcome_that_is_not_committed_is_told_to_who_asked():
     async def scenario(scene):
-        scene.prepare(A)
+        await not_committed(scene, ErrorCode.NOT_COORDINATOR)
+        scene.shard.is_closed = True
+        scene.shard.settled.set()
+        await scene.until(State.PREPARE_COMMIT)
 
-        async def later():
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    staged(scenario)
 
-        try:
-            await scene.markers.ended(scene.shard, "t", later())
-        except KafkaError as error:
-            assert error.code is ErrorCode.NOT_COORDINATOR
-        assert scene.told == [PREPARE]
+
+def test_an_outcome_that_is_committed_late_gets_its_markers_then():
+    """Whoever asks again meanwhile is told to wait, and nobody else would write them."""
+
+    async def scenario(scene):
+        await not_committed(scene, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        scene.shard.settled.set()
+        await scene.until(State.COMPLETE_COMMIT)
 
     staged(scenario)
 

@@ -266,3 +266,23 @@ def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
         return {told[1] for told in log.told if told[0] == "timer"}
 
     assert sharding(scenario) == {("a",), ("b",)}
+
+
+def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeypatch):
+    monkeypatch.setattr(shards, "RETRY_MS", 0)
+
+    async def scenario(shard, log, clock):
+        alone = []
+        shard.on_alone = lambda _, reply: alone.append(reply)
+        shard.decide_alone(decided, "a")
+        await asyncio.sleep(0)
+        log.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        async with log.moved:
+            log.moved.notify_all()
+        await asyncio.sleep(0)
+        assert alone == []
+        await log.commit()
+        await until(lambda: alone)
+        return alone
+
+    assert sharding(scenario) == ["done"]

@@ -1,5 +1,6 @@
 """What tests of transactions in the broker share: a coordinator and partitions without a broker."""
 
+import asyncio
 from types import SimpleNamespace
 
 from strom.log.appending import Appended
@@ -23,6 +24,8 @@ class Shard:
         self.failures = []
         #: Awaited before a reply is given, if there is one.
         self.commit = None
+        #: Awaited for what could not be committed at once.
+        self.settled = asyncio.Event()
 
     def run(self, decide, *args, **kwargs):
         if self.failures:
@@ -38,6 +41,9 @@ class Shard:
     async def _later(self, reply):
         await self.commit.wait()
         return reply
+
+    async def wait_settled(self):
+        await self.settled.wait()
 
 
 class Partition:

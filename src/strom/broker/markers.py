@@ -177,6 +177,9 @@ class Markers:
         except KafkaError as error:
             if not told.done():
                 told.set_exception(error)
+            # The outcome is fixed all the same: who asks again is told to wait for the markers.
+            await shard.wait_settled()
+            self.finish(shard, (name,))
             return
         self.finish(shard, (name,))
         if not told.done():

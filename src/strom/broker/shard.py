@@ -6,6 +6,8 @@ With one replica that is at once. Who must wait for what others do waits with a 
 later decision answers.
 """
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
@@ -175,19 +177,34 @@ class Shard(Generic[M]):
 
     def decide_alone(self, decide: Callable[..., Outcome], *args: object) -> None:
         """Carry out a decision that nobody asked for; raise a KafkaError if it cannot be."""
-        reply = self.run(decide, *args)
+        decision = decide(*args)
+        reply = self.carry_out(decision)
+        assert not isinstance(reply, Pending)
         if isinstance(reply, Coroutine):
-            self._start_task(self._see_through(reply))
+            self._start_task(self._see_through(reply, decision.reply))
         else:
             self.on_alone(self, reply)
 
-    async def _see_through(self, reply: Coroutine[Any, Any, object]) -> None:
+    async def _see_through(self, coming: Coroutine[Any, Any, object], reply: object) -> None:
         try:
-            told = await reply
+            await coming
         except KafkaError as error:
-            log.warning("%s: a decision was not committed: %s", self.log.name, error)
-        else:
-            self.on_alone(self, told)
+            log.warning("%s: a decision is not committed yet: %s", self.log.name, error)
+            await self.wait_settled()
+        if not self.is_closed:
+            self.on_alone(self, reply)
+
+    async def wait_settled(self) -> None:
+        """Return once all that is written is committed, or this coordinates nothing any more.
+
+        What was decided is in the log and in the machine: what follows from it is only put off.
+        """
+        end_offset = self.log.end_offset
+        while not self.is_closed:
+            await asyncio.sleep(RETRY_MS / 1000)
+            with contextlib.suppress(KafkaError):
+                await self.log.wait_committed(end_offset)
+                return
 
     def _on_timer(self, key: TimerKey) -> None:
         try:
