@@ -97,6 +97,7 @@ class Coordinators(Generic[M]):
         self._settings = settings
         self._image = Image()
         self._topic: Topic | None = None
+        self._why_missing = ""
         self._shards: dict[int, Shard[M]] = {}
         self._is_closed = False
         self._loads = asyncio.Semaphore(LOADS_AT_ONCE)
@@ -114,6 +115,12 @@ class Coordinators(Generic[M]):
     def has_topic(self) -> bool:
         """Whether the internal topic is there."""
         return self._topic is not None
+
+    def note_missing(self, why: str) -> None:
+        """Log why the topic cannot be made; once, as clients ask again and again."""
+        if why != self._why_missing:
+            self._why_missing = why
+            log.warning("%s cannot be made, and nobody coordinates: %s", self.topic, why)
 
     def leader_of(self, key: str, image: Image) -> int | None:
         """Return the broker that coordinates the key; None if there is none now."""

@@ -4,8 +4,6 @@ Both are made when a client first asks for a coordinator, or takes offsets into 
 the settings of that moment; they are ordinary topics from then on, but for their names.
 """
 
-from contextlib import suppress
-
 from strom.broker.context import Context
 from strom.broker.coordination import Coordinators, Kind, Surroundings
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide
@@ -13,12 +11,13 @@ from strom.groups import records as group_records
 from strom.groups.machine import GroupMachine
 from strom.metadata.feature_decisions import TRANSACTION_VERSION
 from strom.metadata.image import Image
+from strom.metadata.outcome import Refusal
 from strom.metadata.settings.values import BrokerSettings
-from strom.metadata.topic_decisions import NewTopic
+from strom.metadata.topic_decisions import CreatedTopic, NewTopic
 from strom.records.compression import Codec
 from strom.transactions import form as transaction_form
 from strom.transactions.machine import Rules, TransactionMachine
-from strom.wire.errors import KafkaError
+from strom.wire.errors import ErrorCode, KafkaError
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -88,17 +87,25 @@ def see_transactions(machine: TransactionMachine, image: Image, settings: Broker
 async def make_topic(name: str, context: Context) -> None:
     """Make one of them, unless it cannot be made; whoever asks meanwhile waits for the same one."""
     parts = context.parts
-    # Then it is not there, which is what an answer has to say.
-    with suppress(KafkaError):
-        await decide(
+    asked = [new_topic(name, parts.settings)]
+    # If not, it is not there, which is what an answer has to say; why, is for who runs the broker.
+    try:
+        made = await decide(
             parts,
             TIMEOUT_DEFAULT,
             parts.controller.create_topics,
-            [new_topic(name, parts.settings)],
+            asked,
             defaults=context.topic_defaults,
             rng=parts.host.rng,
             validate_only=False,
         )
+    except KafkaError as error:
+        outcome: CreatedTopic | Refusal = Refusal.of(error)
+    else:
+        outcome = made[name]
+    if isinstance(outcome, Refusal) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        coordinators = parts.groups if name == OFFSETS_TOPIC else parts.transactions
+        coordinators.note_missing(f"{outcome.code.name}: {outcome.message or ''}")
 
 
 def new_topic(name: str, settings: BrokerSettings) -> NewTopic:

@@ -28,3 +28,15 @@ def test_offsets_join_a_transaction_before_any_group_was_asked_about(strom_broke
             },
         )
     assert answer["error_code"] == "none"
+
+
+def test_a_topic_of_offsets_that_cannot_be_made_is_told_of_once(strom_brokers, caplog):
+    """Kafka's default of three replicas keeps every group out of a single node."""
+    broker = strom_brokers({"offsets.topic.replication.factor": "3"})
+    asked = {"key_type": 0, "coordinator_keys": ["g"]}
+    with Raw(broker.bootstrap) as client:
+        for _ in range(3):
+            (found,) = client.ask("find_coordinator", 4, asked)["coordinators"]
+            assert found["error_code"] == "coordinator_not_available"
+    (told,) = [each for each in caplog.messages if "__consumer_offsets" in each]
+    assert "INVALID_REPLICATION_FACTOR" in told
