@@ -212,3 +212,20 @@ def test_who_floods_does_not_keep_others_from_their_turn():
     frames = asyncio.run(run())
     assert len(frames) == count + 1
     assert frames.index(b"b") <= 2 * REQUESTS_AT_ONCE
+
+
+def test_who_is_held_back_twice_goes_on_after_both():
+    async def run():
+        async with connected() as (server, client):
+            connection = client.connection
+            connection.block()
+            connection.block()
+            await client.send(framed(b"next"))
+            connection.unblock()
+            await one_round()
+            held_back = not server.frames
+            connection.unblock()
+            await server.frames_taken(1)
+            return held_back
+
+    assert asyncio.run(run())

@@ -77,13 +77,13 @@ async def failing():
     raise LookupError("a fault")
 
 
-def served(handle, frame=None):
+def served(handle, frame=None, connection=None):
     """What the connection was told, and the metrics."""
     api = Api("faulty", KEY, range(1), handle, None, None, {0: Codec()})
     parts = SimpleNamespace(
         host=SimpleNamespace(now_ms=lambda: 0, offload=offload), metrics=Metrics()
     )
-    connection = Connection()
+    connection = connection or Connection()
 
     async def run():
         async with asyncio.TaskGroup() as tasks:
@@ -217,6 +217,22 @@ def test_a_large_reply_is_built_off_the_loop(reply):
     connection, metrics = served(lambda *_: reply(lambda on_loop: b"%d" % on_loop))
     assert connection.sent == [[answer(b"<0>")]]
     assert metrics.sent_bytes == 3
+
+
+@pytest.mark.parametrize(
+    "reply", [lambda build: Large(build), lambda build: Ordered(later(Large(build)))]
+)
+def test_the_next_request_waits_until_a_large_reply_is_built(reply):
+    held_back = []
+    connection = Connection()
+
+    def build():
+        held_back.append(connection.blocked)
+        return b"now"
+
+    served(lambda *_: reply(build), connection=connection)
+    assert held_back == [True]
+    assert not connection.blocked
 
 
 def test_a_fault_in_building_a_large_reply_ends_the_connection_only(caplog):

@@ -49,7 +49,7 @@ def test_others_get_their_turn_between_portions_of_many():
             return number
 
         counting = asyncio.create_task(count_turns(turns))
-        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread)
+        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread).work
         counting.cancel()
         return reply
 
@@ -97,7 +97,7 @@ def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once_in_order(co
 
     async def run():
         reply = answer_each(range(count), shelf.look, list, in_thread)
-        reply = await reply
+        reply = await reply.work
         return reply.build() if isinstance(reply, Large) else reply
 
     assert asyncio.run(run()) == shelf.taken == list(range(count))
@@ -213,7 +213,7 @@ def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
 
     async def answered():
         reply = answer_each(range(count), look, list, in_thread, failed=failed)
-        reply = await reply
+        reply = await reply.work
         return reply.build() if isinstance(reply, Large) else reply
 
     assert asyncio.run(answered()) == expected

@@ -156,8 +156,9 @@ class Connection:
         self._held_bytes = 0
         #: Small answers that go out together when the turn of the loop is over.
         self._joined: list[Part] = []
-        #: A request whose append phase is not over holds back the ones behind it.
-        self._blocked = False
+        #: How many requests hold back the ones behind them: their append phase is not over, or
+        #: their answer is large.
+        self._blocked = 0
         self._serving = False
         self._finishing = False
         #: How much had come in and was still to go out when somebody last looked.
@@ -269,12 +270,12 @@ class Connection:
                 self.link.send(joined)
 
     def block(self) -> None:
-        """Take no further request until `unblock`."""
-        self._blocked = True
+        """Take no further request until `unblock`, as often as this was called."""
+        self._blocked += 1
 
     def unblock(self) -> None:
         """Go on with the requests that were held back."""
-        self._blocked = False
+        self._blocked -= 1
         if not self.closed:
             self._serve()
 
@@ -312,7 +313,7 @@ class Connection:
     def _must_wait(self) -> bool:
         assert self.link is not None
         return (
-            self._blocked
+            self._blocked > 0
             or len(self._slots) >= REQUESTS_MAX
             or self.link.unsent_bytes + self._held_bytes > UNSENT_BYTES_MAX
         )

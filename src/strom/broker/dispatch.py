@@ -6,7 +6,8 @@ the connection takes its next request only then. It returns
 - a response, which is sent when the earlier requests of the connection are answered;
 - None, for a request that gets no answer (acks=0);
 - `Together`: its append phase ends with those of the requests that came together with it;
-- `Large(build)`: a response that is built, and written, in a thread;
+- `Large(build)`: a response that is built, and written, in a thread; the next request waits,
+  since many such answers that a client does not read would take much memory;
 - `Waiting(waiter, look)`: `look` gives one of these when the waiter calls back;
 - a coroutine, the reply phase: it runs as a task and gives the response (or None) later, while
   the connection's next requests are served (a Large one too); or
@@ -151,7 +152,9 @@ class Dispatch:
             self.finish_gathered()
         call = Call(api, codec, header, connection)
         if is_large:
-            self._serve_in_order(call, self._read_and_handle(call, bytes(frame)))
+            self._serve_in_order(
+                call, self._finish(call, self._read_and_handle(call, bytes(frame)))
+            )
         else:
             self._serve(call, request)
 
@@ -188,9 +191,9 @@ class Dispatch:
         if type(reply) is Waiting:
             self._wait(call, reply)
         elif type(reply) is Ordered:
-            self._serve_in_order(call, reply.work)
+            self._serve_in_order(call, self._finish(call, reply.work))
         elif type(reply) is Large:
-            call.slot.work = self._start_task(self._finish_large(call, reply))
+            self._serve_in_order(call, self._finish_large(call, reply))
         elif isinstance(reply, Together):
             self._gathered.append((call, reply))
         # Answers that come often are of these types; to ask an abstract class takes longer.
@@ -215,9 +218,9 @@ class Dispatch:
         call.slot.work = waiting.waiter
         waiting.waiter.tell(on_end)
 
-    def _serve_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
+    def _serve_in_order(self, call: Call, serving: Coroutine[None, None, None]) -> None:
         call.connection.block()
-        call.slot.work = self._start_task(self._finish_in_order(call, work))
+        call.slot.work = self._start_task(self._finish_in_order(call, serving))
 
     async def _read_and_handle(self, call: Call, frame: bytes) -> object:
         """Have a thread read a large request; nothing overtakes it until it is answered."""
@@ -256,9 +259,9 @@ class Dispatch:
             return
         self._send(call, written)
 
-    async def _finish_in_order(self, call: Call, work: Coroutine[None, None, object]) -> None:
+    async def _finish_in_order(self, call: Call, serving: Coroutine[None, None, None]) -> None:
         try:
-            await self._finish(call, work)
+            await serving
         finally:
             call.connection.unblock()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, S
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from strom.broker.context import Large
+from strom.broker.context import Large, Ordered
 from strom.log.cold import ColdError, Fetch, Offload, Take, warmed
 
 Item = TypeVar("Item")
@@ -36,8 +36,11 @@ def answer_each(
     *,
     at_once: int = AT_ONCE,
     failed: Callable[[Item, OSError], Done] | None = None,
-) -> Response | Coroutine[None, None, Response | Large]:
+) -> Response | Ordered:
     """Do the work for each item, and make the answer of what came out, in the same order.
+
+    What takes longer holds back the connection's next requests: an answer may be far larger than
+    its request, and a client could have hundreds of them made that it does not read.
 
     Work that raises a ColdError has done nothing, and is done again. `failed` is told of what
     cannot be read or written, and gives what comes out instead.
@@ -54,7 +57,7 @@ def answer_each(
             if failed is None:
                 raise
     rest = in_turns(items[len(done) :], work, offload, at_once=at_once, failed=failed)
-    return _answer_later(done, rest, respond, at_once)
+    return Ordered(_answer_later(done, rest, respond, at_once))
 
 
 async def _answer_later(

@@ -15,7 +15,6 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,13 +52,12 @@ def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply
         for topic in directory.topics
         for index in topic.partitions
     ]
-    reply = answer_each(
+    return answer_each(
         wishes,
         lambda wish: begin(wish, context),
         lambda codes: respond(wishes, codes),
         context.parts.host.offload,
     )
-    return Ordered(reply) if asyncio.iscoroutine(reply) else reply
 
 
 def respond(wishes: Iterable[Wish], codes: Iterable[ErrorCode]) -> Reply:

@@ -12,11 +12,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
 from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.coordinating import shard_of
 from strom.broker.group_protocols import require_consumer_protocol
 from strom.broker.turns import answer_each
@@ -50,9 +49,7 @@ CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
 
 
-def handle(
-    request: asked.ConsumerGroupDescribeRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.ConsumerGroupDescribeRequest, context: Context) -> Reply | Ordered:
     """Describe each group."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return answer_each(

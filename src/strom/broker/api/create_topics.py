@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Large, Ordered
 from strom.broker.creating import create_in_turns
 from strom.broker.turns import answer_of
 from strom.metadata.outcome import Refusal
@@ -44,10 +44,15 @@ VERSIONS = range(2, 8)
 TOPICS_AT_ONCE = 8
 
 
-async def handle(
+def handle(request: asked.CreateTopicsRequest, context: Context) -> Ordered:
+    """Have the controller create the topics; the answer tells much more than was asked."""
+    return Ordered(create_and_tell(request, context))
+
+
+async def create_and_tell(
     request: asked.CreateTopicsRequest, context: Context
 ) -> answer.CreateTopicsResponse | Large:
-    """Have the controller create the topics."""
+    """Answer with the topics as they are."""
     try:
         created = await create(request, context)
     except KafkaError as error:

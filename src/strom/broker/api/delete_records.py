@@ -16,7 +16,6 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -55,7 +54,7 @@ def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ord
         code = context.replicas.note_unreadable(named[0], index, error)
         return result(index, NO_LOW_WATERMARK, code)
 
-    reply = answer_each(
+    return answer_each(
         [(topic.name, each) for topic in request.topics for each in topic.partitions],
         lambda wanted: delete(*wanted, context),
         lambda results: respond(request, results),
@@ -63,7 +62,6 @@ def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ord
         at_once=PARTITIONS_AT_ONCE,
         failed=refuse,
     )
-    return Ordered(reply) if asyncio.iscoroutine(reply) else reply
 
 
 def respond(

@@ -15,11 +15,11 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NoReturn
 
 from strom.broker.answers import NO_THROTTLE, text_of
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.resources import logger_levels
 from strom.broker.turns import answer_each
 from strom.metadata.settings.catalogue import Kind, Resource
@@ -52,9 +52,7 @@ NAMELESS: dict[int, str] = {
 }
 
 
-def handle(
-    request: asked.DescribeConfigsRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.DescribeConfigsRequest, context: Context) -> Reply | Ordered:
     """Describe every resource."""
     asked_for: Counter[tuple[int, str]] = Counter()
 

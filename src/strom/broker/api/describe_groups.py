@@ -12,11 +12,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.groups.classic.group import ClassicGroup, Member, Phase
 from strom.groups.overview import find_classic
@@ -39,9 +38,7 @@ NOT_FOUND_FROM = 6
 GROUPS_AT_ONCE = 50
 
 
-def handle(
-    request: asked.DescribeGroupsRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.DescribeGroupsRequest, context: Context) -> Reply | Ordered:
     """Describe each group, once."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return answer_each(

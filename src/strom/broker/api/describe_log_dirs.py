@@ -18,7 +18,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Large, Ordered
 from strom.broker.turns import answer_of, in_turns
 from strom.log.directory import LogDirectory
 from strom.log.log import Log
@@ -57,7 +57,12 @@ class Held(NamedTuple):
     is_future: bool
 
 
-async def handle(request: asked.DescribeLogDirsRequest, context: Context) -> Reply | Large:
+def handle(request: asked.DescribeLogDirsRequest, context: Context) -> Ordered:
+    """Describe every directory; with all that lies there, one at a time for a client."""
+    return Ordered(describe_all(request, context))
+
+
+async def describe_all(request: asked.DescribeLogDirsRequest, context: Context) -> Reply | Large:
     """Describe every directory."""
     directories = context.replicas.directories
     paths = [each.path for each in directories if each.failed is None]

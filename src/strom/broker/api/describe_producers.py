@@ -10,12 +10,12 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.log.producers import Producer
 from strom.metadata.topics import check_topic_name
@@ -34,9 +34,7 @@ KEY = 61
 VERSIONS = range(1)
 
 
-def handle(
-    request: asked.DescribeProducersRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.DescribeProducersRequest, context: Context) -> Reply | Ordered:
     """List the producers of every partition."""
     return answer_each(
         [(topic.name, index) for topic in request.topics for index in topic.partition_indexes],

@@ -10,12 +10,11 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.transacting import shard_of
 from strom.broker.turns import answer_each
 from strom.transactions.listing import described
@@ -40,9 +39,7 @@ IDS_AT_ONCE = 50
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def handle(
-    request: asked.DescribeTransactionsRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.DescribeTransactionsRequest, context: Context) -> Reply | Ordered:
     """Describe every id."""
     return answer_each(
         request.transactional_ids,

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.coordination import Coordinators
 from strom.broker.internal_topics import make_topic
 from strom.broker.turns import answer_each
@@ -71,7 +71,7 @@ def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noq
 
 def handle(
     request: asked.FindCoordinatorRequest, context: Context
-) -> Reply | Coroutine[Any, Any, Reply | Large]:
+) -> Reply | Ordered | Coroutine[None, None, object]:
     """Answer for each key, at once if the topic is there."""
     coordinators = coordinators_of(request.key_type, context)
     if coordinators is None or not request.coordinator_keys or coordinators.has_topic:
@@ -88,16 +88,16 @@ def coordinators_of(key_type: int, context: Context) -> Coordinators[Any] | None
 
 async def create_and_respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any], context: Context
-) -> Reply | Large:
+) -> object:
     """Make the topic first."""
     await make_topic(coordinators.topic, context)
     reply = respond(request, coordinators, context)
-    return await reply if isinstance(reply, Coroutine) else reply
+    return await reply.work if isinstance(reply, Ordered) else reply
 
 
 def respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any] | None, context: Context
-) -> Reply | Coroutine[Any, Any, Reply | Large]:
+) -> Reply | Ordered:
     """Answer for each key."""
 
     def answer_for(key: str) -> answer.Coordinator:

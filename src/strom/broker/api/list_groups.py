@@ -11,11 +11,11 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.groups.overview import Listed, listed
 from strom.wire.errors import ErrorCode
@@ -33,9 +33,7 @@ KEY = 16
 VERSIONS = range(6)
 
 
-def handle(
-    request: asked.ListGroupsRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.ListGroupsRequest, context: Context) -> Reply | Ordered:
     """List what passes the filters."""
     coordinators = context.parts.groups
     if coordinators.is_loading:

@@ -19,7 +19,7 @@ from collections.abc import Coroutine, Iterable
 from itertools import islice
 from typing import Final
 
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Large, Ordered
 from strom.broker.turns import AT_ONCE, answer_each, in_any_order
 from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
@@ -61,9 +61,7 @@ Found = tuple[int, int, int]
 NOT_FOUND: Final[Found] = (NOWHERE, NOWHERE, NOWHERE)
 
 
-def handle(
-    request: ListOffsetsRequest, context: Context
-) -> ListOffsetsResponse | Coroutine[None, None, ListOffsetsResponse | Large]:
+def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Ordered:
     """Look up every partition."""
     partitions = [(topic.name, each) for topic in request.topics for each in topic.partitions]
     repeated = repeated_in([(name, each.partition_index) for name, each in partitions])
@@ -87,7 +85,7 @@ def handle(
 
     if len(partitions) > AT_ONCE:
         found = in_any_order(partitions, look, context.parts.host.offload, refuse)
-        return answer_later(request, found)
+        return Ordered(answer_later(request, found))
     return answer_each(
         partitions,
         look,

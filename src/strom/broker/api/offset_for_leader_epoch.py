@@ -11,12 +11,12 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
@@ -33,9 +33,7 @@ KEY = 23
 VERSIONS = range(2, 5)
 
 
-def handle(
-    request: asked.OffsetForLeaderEpochRequest, context: Context
-) -> Reply | Coroutine[None, None, Reply | Large]:
+def handle(request: asked.OffsetForLeaderEpochRequest, context: Context) -> Reply | Ordered:
     """Look up the end of every epoch."""
     return answer_each(
         [(topic.topic, each) for topic in request.topics for each in topic.partitions],
