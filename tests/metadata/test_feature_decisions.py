@@ -56,6 +56,8 @@ NOT_SET_TO_DOWNGRADE = (
          "Unsafe metadata downgrade is not supported in this version."),
         (("bogus", 1, UP), "Invalid update version 1 for feature bogus. "
          "Local controller 1 does not support this feature."),
+        (("bogus", 0, SAFE), "Invalid update version 0 for feature bogus. "
+         "Feature bogus not found."),
         (("group.version", 0, UP), "Invalid update version 0 for feature group.version. "
          f"{NOT_SET_TO_DOWNGRADE}"),
         (("group.version", -1, UP), "Invalid update version -1 for feature group.version. "

@@ -93,6 +93,9 @@ def _update(image: Image, update: FeatureUpdate, node_id: int) -> tuple[Record, 
     if update.level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
     _check_supported(image, update, node_id)
+    if update.name not in SUPPORTED:
+        # Level 0 of a feature that nobody knows, which the check of ranges lets through.
+        raise _invalid(update, f"Feature {update.name} not found.")
     current = _current(image, update.name)
     is_upgrade = update.upgrade_type is UpgradeType.UPGRADE
     if update.level > current and not is_upgrade:
