@@ -12,10 +12,12 @@ Versions:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import STOCK_TEXTS
-from strom.broker.context import Context
+from strom.broker.context import Context, Large
+from strom.broker.turns import answer_of
 from strom.metadata.topics import METADATA_TOPIC
 from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
@@ -23,6 +25,8 @@ from strom.wire.lazy import lazy
 if TYPE_CHECKING:
     from kio.schema.describe_quorum.v2 import request as asked
     from kio.schema.describe_quorum.v2 import response as answer
+
+    Reply = answer.DescribeQuorumResponse
 else:
     answer = lazy("kio.schema.describe_quorum.v2.response")
 
@@ -33,12 +37,18 @@ UNKNOWN_OFFSET = -1
 UNKNOWN_TIME = -1
 
 
-def handle(request: asked.DescribeQuorumRequest, context: Context) -> answer.DescribeQuorumResponse:
-    """Describe the quorum, if that is what was asked for."""
+def handle(request: asked.DescribeQuorumRequest, context: Context) -> Reply | Large:
+    """Describe the quorum, if that is what was asked for; refuse very much in a thread."""
     wanted = [
         (topic.topic_name, tuple(each.partition_index for each in topic.partitions))
         for topic in request.topics
     ]
+    count = sum(len(indexes) for _, indexes in wanted)
+    return answer_of(max(len(wanted), count), lambda: respond(wanted, context))
+
+
+def respond(wanted: Sequence[tuple[str, tuple[int, ...]]], context: Context) -> Reply:
+    """Answer for every partition."""
     known = wanted == [(METADATA_TOPIC, (0,))]
     return answer.DescribeQuorumResponse(
         error_code=ErrorCode.NONE,
