@@ -4,7 +4,7 @@ import pytest
 
 from strom.log.producers import SEQUENCE_MAX
 from strom.log.snapshots import read_snapshot, write_snapshot
-from strom.records.batch import read_header
+from strom.records.batch import TRANSACTIONAL_FLAG, patch_place, read_header
 from strom.records.control_key import ControlType
 from strom.records.record import Producer
 from strom.wire.errors import ErrorCode, KafkaError
@@ -14,6 +14,7 @@ from tests.log.making import (
     aborted,
     append,
     append_transactional,
+    batch,
     end_transaction,
     new_disk,
     open_log,
@@ -184,6 +185,20 @@ def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
         told = {each.producer_id for each in log.aborted_within(offset, found)}
         assert inside <= told
         assert len(told - inside) <= 3
+
+
+def test_a_reader_behind_the_last_batch_of_a_segment_hears_of_the_aborted_in_the_next_one():
+    """Kafka's cleaner leaves gaps at the ends of segments, and a reader goes on in the gap."""
+    log = open_log(new_disk())
+    for _ in range(10):
+        append(log, b"x" * 50)
+    log.roll(NOW, 20)
+    data = batch(b"a", producer=Producer(1, 0, 0), flags=TRANSACTIONAL_FLAG)
+    patch_place(data, 20, 0)
+    log.append_as_follower(data, now_ms=NOW)
+    end_transaction(log, Producer(1, 0), ControlType.ABORT)
+    found = read(log, 10, max_bytes=10**6, end_offset=log.end_offset, whole_first=True)
+    assert [each.producer_id for each in log.aborted_within(10, found)] == [1]
 
 
 def test_a_transaction_takes_transactional_batches_only():

@@ -145,6 +145,9 @@ class Log(AppendedLog):
         may be among them, as in Kafka.
         """
         number = self._number_of(offset)
+        while number + 1 < len(self.segments) and not self.segments[number].is_in(found.file):
+            # Compaction may have emptied the end of a segment.
+            number += 1
         segment = self.segments[number]
         behind = segment.offset_index_now().offset_behind(found.position + found.size)
         if behind is not None:
