@@ -151,6 +151,21 @@ def test_a_file_that_has_gone_is_no_error_if_nobody_wants_it_any_more():
     assert asyncio.run(warmed(look_up, inline)) == "found"
 
 
+def test_retention_that_comes_between_two_cold_segments_is_no_error_of_the_disk():
+    """What has gone cannot be read; the search goes on in the next one, which is to be read too."""
+    _, log = filled()
+    search = FirstAt(NOW + 5_000)
+    is_over = []
+
+    async def retain_first(work):
+        if not is_over:
+            is_over.append(patiently(lambda: log.retain(NOW + SMALL.retention_ms + 30_000)))
+        return work()
+
+    found = asyncio.run(warmed(lambda: log.search_now(search, log.end_offset), retain_first))
+    assert found.offset == log.start_offset > 5
+
+
 def test_a_disk_that_fails_is_told_to_who_looks_something_up():
     def fail():
         raise OSError("broken")

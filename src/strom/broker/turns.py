@@ -11,12 +11,13 @@ image, settings and partitions as they are by then.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from strom.broker.context import Large, Ordered
-from strom.log.cold import ColdError, Fetch, Offload, Take, warmed
+from strom.log.cold import FAILURES_MAX, ColdError, Fetch, Offload, Take, warmed
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -144,6 +145,7 @@ async def _look_up_all(
 ) -> list[Done]:
     done: dict[int, Done] = {}
     failures: dict[int, OSError] = {}
+    in_a_row: Counter[int] = Counter()
     while True:
         cold = {}
         for number, item in enumerate(items):
@@ -151,7 +153,7 @@ async def _look_up_all(
                 try:
                     done[number] = work(item)
                 except ColdError as error:
-                    if number in failures:
+                    if in_a_row[number] == FAILURES_MAX:
                         done[number] = failed(item, failures[number])
                     else:
                         cold[number] = error.fetch
@@ -159,8 +161,8 @@ async def _look_up_all(
                     done[number] = failed(item, error)
         if not cold:
             return [done[number] for number in range(len(items))]
-        # A file may have gone with its segment; then the next attempt knows of that.
         failures = await _fetch_all(cold, offload)
+        in_a_row = Counter({number: in_a_row[number] + 1 for number in failures})
 
 
 async def _fetch_all(cold: dict[int, Fetch], offload: Offload) -> dict[int, OSError]:

@@ -14,11 +14,15 @@ nobody is served yet, looks things up `patiently`.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 Result = TypeVar("Result")
 Take = Callable[[], None]
 Fetch = Callable[[], Take]
+
+#: So often in a row something cannot be read before that is an error. A file may have gone with its
+#: segment, and the look-up that knows of that comes upon another one that is not in memory.
+FAILURES_MAX: Final = 2
 
 
 class Offload(Protocol):
@@ -52,20 +56,20 @@ def patiently(look_up: Callable[[], Result]) -> Result:
 
 async def warmed(look_up: Callable[[], Result], offload: Offload) -> Result:
     """Look something up, and have a thread wait for the disk where that is necessary."""
-    failure: OSError | None = None
+    failures: list[OSError] = []
     while True:
         try:
             return look_up()
         except ColdError as cold:
-            if failure is not None:
-                raise failure from None
+            if len(failures) == FAILURES_MAX:
+                raise failures[-1] from None
             fetch = cold.fetch
         try:
             take = await offload(fetch)
         except OSError as error:
-            # The file may have gone with its segment; then the next attempt knows of that.
-            failure = error
+            failures.append(error)
         else:
+            failures.clear()
             take()
 
 
