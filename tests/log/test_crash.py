@@ -174,6 +174,37 @@ def test_transactions_are_found_again_from_the_batches():
         assert again.producers.get(1).coordinator_epoch == 3
 
 
+def with_one_aborted(disk):
+    log = open_log(disk)
+    append_transactional(log, Producer(1, 0, 0), b"a", b"b")
+    end_transaction(log, Producer(1, 0), ControlType.ABORT)
+    return log
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_aborted_stays_so_if_the_power_goes_after_a_clean_stop(seed):
+    disk = new_disk()
+    log = with_one_aborted(disk)
+    log.close()
+    disk.crash(Random(seed))
+    assert aborted(open_log(disk, recovery_point=3), 0, 99) == [(1, 0, 2, 3)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_aborted_stays_so_if_the_power_goes_after_a_roll_behind_a_flush(seed):
+    """As with flush.messages=1: the recovery point is where the next segment begins."""
+    disk = new_disk()
+    log = with_one_aborted(disk)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    log.roll(NOW)
+    disk.sync_directory(log.directory)
+    disk.crash(Random(seed))
+    log = open_log(disk, clean=False, recovery_point=3)
+    assert aborted(log, 0, 99) == [(1, 0, 2, 3)]
+
+
 def crash_while(disk: FakeDisk, work) -> bool:
     """Run the work; tell whether the power went meanwhile."""
     try:

@@ -379,6 +379,7 @@ class AppendedLog(SegmentedLog):
         if aborted is not None:
             try:
                 self._active.add_aborted(aborted)
+                self._unsynced_aborted = True
             except OSError as error:
                 # The marker is written; recovery finds from it what could not be noted.
                 self.failed = error

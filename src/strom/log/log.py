@@ -63,7 +63,7 @@ class Log(AppendedLog):
         log.recovery_point = max(min(recovery_point, log.end_offset), log.start_offset)
         if not clean:
             # Recovery may have cut and removed; a clean stop must not be said before it is sure.
-            log._is_touched = log._unsynced_names = True
+            log._is_touched = log._unsynced_names = log._unsynced_aborted = True
             log._truncations = 1
         if log.start_offset > log.end_offset:
             # The batches in front of the first offset went too: nothing before it is wanted.

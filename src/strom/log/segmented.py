@@ -57,6 +57,7 @@ class SegmentedLog:
         "_is_touched",
         "_limits",
         "_truncations",
+        "_unsynced_aborted",
         "_unsynced_names",
         "_unsynced_parent",
         "_written_back",
@@ -112,6 +113,8 @@ class SegmentedLog:
         self._is_touched = False
         #: The start was raised since the last sync, perhaps over batches that nobody has synced.
         self._is_passed_over = False
+        #: The active segment's transaction index may have entries that were not synced.
+        self._unsynced_aborted = False
         #: Files were created or renamed since the directory was last synced.
         self._unsynced_names = False
         #: The directory itself was created since the one above it was last synced.
@@ -248,6 +251,10 @@ class SegmentedLog:
             files.append(segment.file())
             if not segment.is_active:
                 files.extend(self._beside(segment))
+        if self._unsynced_aborted and self._active.aborted():
+            # It must be there after a clean stop: then nothing would show that it is not.
+            files.append(disk.open(self._active.path(TRANSACTION_INDEX)))
+            self._unsynced_names = True
         if self.epochs.is_dirty:
             files.append(disk.open(self.epochs.path))
             self.epochs.is_dirty = False
@@ -255,7 +262,8 @@ class SegmentedLog:
         directories = [self.directory] if self._unsynced_names else []
         if self._unsynced_parent:
             directories.append(self.directory.rpartition("/")[0])
-        self._unsynced_names = self._unsynced_parent = self._is_passed_over = False
+        self._unsynced_names = self._unsynced_parent = False
+        self._unsynced_aborted = self._is_passed_over = False
         return Flush(disk, files, directories, self.end_offset, self._truncations)
 
     def _beside(self, segment: Segment) -> list[File]:
@@ -347,7 +355,7 @@ class SegmentedLog:
 
     def _begin_truncation(self) -> None:
         self._truncations += 1
-        self._is_touched = self._unsynced_names = True
+        self._is_touched = self._unsynced_names = self._unsynced_aborted = True
 
     def _restore_producers(self) -> None:
         """Find the producers again as they were at the end that the log has now."""
