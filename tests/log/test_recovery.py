@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from strom.log.cold import patiently
 from strom.log.config import LogConfig
 from strom.testing.disk import FakeDisk
 from tests.effort import examples
-from tests.log.making import NOW, PATH, append, first_at, new_disk, open_log, values_of
+from tests.log.making import NOW, PATH, append, first_at, latest, new_disk, open_log, values_of
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=100)
 NAME = f"{PATH}/{0:020d}"
@@ -103,6 +104,24 @@ def test_missing_and_stale_indexes_are_built_anew(suffix, content, clean):
     # Too few entries are no error: a look-up then walks a little further.
     if content not in (b"", b"abc", b"\0" * 800) or not clean:
         assert disk.read(NAME + suffix) == expected
+
+
+@pytest.mark.parametrize("lost", [(".timeindex",), (".index", ".timeindex")])
+def test_indexes_whose_end_is_lost_are_built_anew(lost):
+    """As by a power cut soon after a clean stop: what is there of them is right, but old."""
+    disk, _ = written()
+    before = {suffix: disk.read(NAME + suffix) for suffix in lost}
+    log = open_log(disk, ONE_SEGMENT, recovery_point=24)
+    later = NOW + ONE_SEGMENT.retention_ms
+    for number in range(8):
+        append(log, b"later", at=later + number)
+    log.close()
+    for suffix, content in before.items():
+        disk.write(NAME + suffix, content)
+    log = open_log(disk, ONE_SEGMENT, recovery_point=32)
+    assert patiently(lambda: log.retain(later + 1000)).files == ()
+    assert latest(log, 32).offset == 31
+    assert first_at(log, later + 3, 32).offset == 27
 
 
 def test_an_index_that_points_between_batches_is_found_out():

@@ -57,6 +57,11 @@ def is_whole(file: File, end: int, offsets: range) -> bool:
     return next_position == end
 
 
+def has_later(file: File, position: int, end: int, time_ms: int) -> bool:
+    """Whether a batch from the position on has a later time."""
+    return any(header.max_timestamp > time_ms for _, header, _ in walk(file, position, end))
+
+
 def _whole_batch_size(buffer: memoryview, at: int) -> int | None:
     """Return how many bytes the batch says it has, or None if its header is not whole."""
     if len(buffer) - at < HEADER_SIZE:

@@ -16,7 +16,7 @@ from typing import Final
 
 from strom.log.aborted import ENTRY as ABORTED_ENTRY
 from strom.log.aborted import AbortedTransaction, read_aborted, write_entry
-from strom.log.batches import find, is_whole, peek, walk
+from strom.log.batches import find, has_later, is_whole, peek, walk
 from strom.log.cold import ColdError, DamagedSegmentError, Take, patiently
 from strom.log.disk import File, write_all
 from strom.log.files import OpenFiles
@@ -184,7 +184,10 @@ class Segment:
             self.max_time_ms, relative = times.last()
             self.max_time_offset = self.base_offset + relative
             # Even a segment that is too small for an index has its last entry of time.
-            if not patiently(lambda: self._has_time(self.max_time_ms, self.max_time_offset)):
+            is_right = patiently(lambda: self._has_time(self.max_time_ms, self.max_time_offset))
+            last = offsets.floor(RELATIVE_MAX)[1]
+            # What was written at the end may be lost, and the rest of an index is right too.
+            if not is_right or has_later(self.file(), last, self.size_bytes, self.max_time_ms):
                 self._mend_indexes()
         except DamagedSegmentError:
             # They cannot be checked, and lead to what is left.
@@ -345,15 +348,11 @@ class Segment:
         """Note the largest time, as for every segment that is left or closed."""
         self.time_index().maybe_append(self.max_time_ms, self.max_time_offset - self.base_offset)
 
-    def write_indexes(self) -> list[File]:
-        """Bring the index files up to date; return those that were written to."""
-        touched = []
+    def write_indexes(self) -> None:
+        """Bring the index files up to date."""
         for index, suffix in ((self._offset_index, INDEX), (self._time_index, TIME_INDEX)):
             if index is not None and index.written < len(index):
-                file = self._files.disk.open(self.path(suffix), create=True)
-                write_pending(index, file)
-                touched.append(file)
-        return touched
+                write_pending(index, self._files.disk.open(self.path(suffix), create=True))
 
     def first_time_ms(self) -> int:
         """Return the largest time of the first batch, from which age is counted; -1 if none."""
