@@ -295,3 +295,22 @@ def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
     disk.crash(Random(seed))
     names = [name for name, _ in disk.scan(log.directory) if name.endswith(".log")]
     assert names == ["00000000000000000002.log"]
+
+
+def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
+    """The start lifts the recovery point over batches that nobody has synced."""
+    disk = new_disk()
+    log = with_one_synced(disk)
+    for value in (b"b", b"c", b"d"):
+        append(log, value)
+    log.roll(NOW)
+    append(log, b"e")
+    log.active.file().sync()
+    disk.sync_directory(log.directory)
+    assert log.raise_start_offset(2)
+    # Of the first segment only what was synced is left, and the second one is whole.
+    disk.crash()
+    log = open_log(disk, clean=False, recovery_point=log.recovery_point, start_offset=2)
+    assert (log.start_offset, log.end_offset, values_of(log)) == (2, 2, [])
+    append(log, b"next")
+    assert values_of(log) == [(2, b"next")]

@@ -269,9 +269,9 @@ class Loader:
         """Whether a batch may begin at the second offset where the first one is expected."""
         if base_offset <= next_offset:
             return base_offset == next_offset
-        # Compaction leaves gaps. Otherwise one behind the recovery point is what a crash has
-        # lost of the log, and what follows it would be served out of turn.
-        return self._config.cleanup_compact or next_offset < self._recovery_point
+        # Compaction leaves gaps. Otherwise one that reaches behind the recovery point is what a
+        # crash has lost of the log, and what follows it would be served out of turn.
+        return self._config.cleanup_compact or base_offset <= self._recovery_point
 
     def _remove_from(self, number: int) -> None:
         for segment in self._segments[number:]:
