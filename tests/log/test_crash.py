@@ -314,3 +314,39 @@ def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
     assert (log.start_offset, log.end_offset, values_of(log)) == (2, 2, [])
     append(log, b"next")
     assert values_of(log) == [(2, b"next")]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_segment_that_ends_at_the_recovery_point_is_read_again(seed):
+    """It is left when the point is there already, and what recovery wrote of it was not synced."""
+    disk = new_disk()
+    log = with_one_aborted(disk)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    disk.crash()
+    log = open_log(disk, clean=False, recovery_point=3)
+    log.roll(NOW)
+    disk.sync_directory(log.directory)
+    disk.crash(Random(seed))
+    log = open_log(disk, clean=False, recovery_point=3)
+    assert aborted(log, 0, 99) == [(1, 0, 2, 3)]
+    log.roll(NOW)
+    append(log, b"c")
+    flush = log.begin_flush()
+    flush.run()
+    disk.crash(Random(seed))
+    assert aborted(open_log(disk, clean=False, recovery_point=4), 0, 99) == [(1, 0, 2, 3)]
+
+
+def test_a_raised_start_that_is_forgotten_again_takes_no_epoch_with_it():
+    disk = new_disk()
+    log = with_one_synced(disk)
+    append(log, b"b" * 100, epoch=1)
+    assert log.raise_start_offset(2)
+    flush = log.begin_flush()
+    append(log, b"c", epoch=2)
+    flush.run()
+    disk.crash()
+    log = open_log(disk, clean=False)
+    assert log.epochs.entries == ((0, 0), (1, 1), (2, 2))

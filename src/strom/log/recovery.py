@@ -18,7 +18,7 @@ A crash during recovery leaves the same or less to recover.
 """
 
 import contextlib
-from bisect import bisect_right
+from bisect import bisect_left
 from typing import NamedTuple
 
 from strom.log.batches import walk
@@ -198,10 +198,14 @@ class Loader:
         segments = self._segments
         bases = [segment.base_offset for segment in segments]
         self._recovery_point = known.recovery_point
-        first = max(0, bisect_right(bases, known.recovery_point) - 1)
+        # A segment that ends at the point may have been left since, its indexes not synced.
+        first = max(0, bisect_left(bases, known.recovery_point) - 1)
         if rebuild_epochs:
             self._rebuild_epochs(segments[:first])
         end_offset = bases[first]
+        # Of what follows, the batches know better: a start that was raised and forgotten again
+        # has left its mark there.
+        self.epochs.truncate_from_end(end_offset)
         producers = self._replayed_to(end_offset)
         for number, segment in enumerate(segments[first:], first):
             if number > first and not self._may_follow(end_offset, segment.base_offset):

@@ -247,7 +247,8 @@ class SegmentedLog:
         """Collect what must be synced to make the log durable up to its end."""
         disk = self._files.disk
         files: list[File] = []
-        for segment in self.segments[self._number_of(self.recovery_point) :]:
+        # With the segment that ends at the point: it was not left yet when the point came there.
+        for segment in self.segments[self._number_of(self.recovery_point - 1) :]:
             files.append(segment.file())
             if not segment.is_active:
                 files.extend(self._beside(segment))
