@@ -174,7 +174,7 @@ def test_the_dirtiest_log_is_cleaned_first():
 
 
 def test_what_may_have_gaps_is_noted_to_be_on_disk_before_it_has_any():
-    """After a crash a gap behind that point ends a log that is not compacted any more."""
+    """After a crash a gap behind that point may end a log that is not compacted any more."""
     place = Place("a")
     place.soil("a")
     place.floor.hold("a")

@@ -110,6 +110,22 @@ def test_what_a_crash_has_left_noted_of_a_topic_that_is_gone_is_forgotten(disk):
         assert noted_of(disk, TOPIC) == []
 
 
+@pytest.mark.parametrize(("checkpoint", "end"), [(b"0\n0\n", 1), (b"0\n7\n", 3), (None, 3)])
+def test_a_gap_between_segments_is_a_loss_only_where_the_recovery_points_are_known(
+    disk, checkpoint, end
+):
+    """What Apache Kafka's cleaner has left looks the same, and is all that there is."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 3)
+    disk.write(f"/data/{TOPIC}-0/{1:020d}.log", b"")
+    if checkpoint is None:
+        disk.remove("/data/recovery-point-offset-checkpoint")
+    else:
+        disk.write("/data/recovery-point-offset-checkpoint", checkpoint)
+    with broker_on(disk) as local:
+        assert local.broker.parts.replicas.find(TOPIC, 0).log.end_offset == end
+
+
 def test_a_topic_waits_for_room_to_forget_the_one_before_it(disk):
     with broker_on(disk) as local, Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)

@@ -105,6 +105,17 @@ def test_a_damaged_recovery_checkpoint_makes_the_start_an_unclean_one():
     assert directory.was_clean
     assert directory.recovery_points() == {}
     assert not directory.was_clean
+    assert directory.points_lost
+
+
+def test_a_recovery_checkpoint_that_is_gone_is_not_one_without_entries():
+    disk = formatted()
+    directory = LogDirectory.open(disk, "/data")
+    assert directory.recovery_points() == {}
+    assert not directory.points_lost
+    disk.remove(f"/data/{RECOVERY_POINT}")
+    assert directory.recovery_points() == {}
+    assert directory.points_lost
 
 
 def test_partitions_are_listed_with_their_topic_ids():

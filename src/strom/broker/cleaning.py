@@ -254,8 +254,8 @@ class Cleaning:
     async def _note_durable(self, partition: Partition) -> int:
         """Return up to where the log is surely on disk, and noted to be; 0 if it cannot be.
 
-        What is cleaned has gaps, which nothing else may have: after a crash a log ends at a gap
-        behind what was noted, and by then its topic may not be a compacted one any more.
+        A cleaned segment is on disk at once. Without all that is in front of it a crash would
+        leave a gap there, at which a log ends that is not compacted any more by then.
         """
         parts = self._parts
         if not await parts.flushing.flush(partition):

@@ -22,6 +22,7 @@ from strom.broker.host import Host
 from strom.log.directory import FoundPartition, LogDirectory
 from strom.log.files import OpenFiles
 from strom.log.log import Log
+from strom.log.recovery import NO_POINT
 from strom.metadata.image import Image
 from strom.metadata.records import DIRECTORY_UNASSIGNED, TOPIC_RESOURCE
 from strom.metadata.settings.values import BrokerSettings
@@ -159,7 +160,9 @@ class Loading:
             self._settings.log_config(self._image.config((TOPIC_RESOURCE, found.topic))),
             name=name,
             clean=directory.was_clean and name in noted.recovery_points,
-            recovery_point=noted.recovery_points.get(name, 0),
+            recovery_point=noted.recovery_points.get(
+                name, NO_POINT if directory.points_lost else 0
+            ),
             start_offset=noted.start_offsets.get(name, 0),
             now_ms=self._host.now_ms(),
         )

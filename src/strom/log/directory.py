@@ -85,6 +85,7 @@ class LogDirectory:
         "is_cordoned",
         "meta",
         "path",
+        "points_lost",
         "was_clean",
     )
 
@@ -99,6 +100,8 @@ class LogDirectory:
         #: Whether it gets no new partitions.
         self.is_cordoned = False
         self.was_clean = False
+        #: Whether the checkpoint of the recovery points was gone or damaged when it was read.
+        self.points_lost = False
         #: The broker epoch that the last clean stop noted, or -1.
         self.clean_epoch = -1
         #: The hash of what each checkpoint file holds, so that an unchanged one is not written
@@ -187,7 +190,7 @@ class LogDirectory:
         except DamagedCheckpointError:
             # Without its offsets every log is read from its start, whatever the mark says.
             if name == RECOVERY_POINT:
-                self.was_clean = False
+                self.was_clean, self.points_lost = False, True
             return {}
 
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
@@ -201,6 +204,8 @@ class LogDirectory:
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Return up to where each log is surely on disk."""
+        if not self.disk.exists(f"{self.path}/{RECOVERY_POINT}"):
+            self.points_lost = True
         return self.read_checkpoint(RECOVERY_POINT)
 
     def start_offsets(self) -> dict[TopicPartition, int]:

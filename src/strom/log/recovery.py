@@ -8,9 +8,15 @@ sync only. Behind it anything can be: missing, torn, zeros, the right length wit
 batches without earlier ones. So the segment with the recovery point and all after it are read,
 batch by batch:
 
-    whole, checksum right, no gap in front      kept; indexes, producers and epochs follow from it
+    whole, checksum right, offsets ascending    kept; indexes, producers and epochs follow from it
     anything else                               the log ends here: the rest of the segment is cut
                                                 off, and later segments are removed
+
+A gap in the offsets is what the cleaner leaves, now or before the topic's policy was changed: bytes
+that a file has lost are no batch, so where batch follows batch nothing is missing. Between two
+files it is another matter: the end of one may be lost and the next be whole. There a gap ends the
+log, unless all of it is in front of the recovery point, or nobody knows where that was, or the
+topic is compacted: Apache Kafka's cleaner leaves gaps there too, ours none.
 
 Indexes, snapshots and epochs can be older or newer than the batches, or damaged. Those of the
 segments that are read are built anew; the others were synced before the recovery point passed them.
@@ -19,7 +25,8 @@ A crash during recovery leaves the same or less to recover.
 
 import contextlib
 from bisect import bisect_left
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from strom.log.batches import walk
 from strom.log.cleaning_swap import finish_swaps
@@ -50,11 +57,15 @@ _INDEX_SUFFIXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 #: What an interrupted removal, compaction or replacement leaves.
 _UNFINISHED = (DELETED, CLEANED, SWAP, ".tmp")
 
+#: For a recovery point where the checkpoint is lost: it may have been anywhere.
+NO_POINT: Final = -1
+
 
 class Known(NamedTuple):
     """What the checkpoints say of a log, and whether they were the last thing written."""
 
     clean: bool
+    #: Or NO_POINT.
     recovery_point: int
     start_offset: int
 
@@ -208,7 +219,7 @@ class Loader:
         self.epochs.truncate_from_end(end_offset)
         producers = self._replayed_to(end_offset)
         for number, segment in enumerate(segments[first:], first):
-            if number > first and not self._may_follow(end_offset, segment.base_offset):
+            if number > first and not self._may_follow(end_offset, segment):
                 self._remove_from(number)
                 break
             start = max(end_offset, segment.base_offset)
@@ -238,9 +249,7 @@ class Loader:
         valid_bytes = 0
         segment.begin_indexes()
         segment.clear_aborted()
-        for position, header, batch in walk(segment.file(), 0, found_bytes):
-            if not self._is_valid(segment, header, batch, next_offset):
-                break
+        for position, header, batch in _valid_batches(segment, next_offset):
             try:
                 marker = read_marker(header, batch)
             except KafkaError:
@@ -255,33 +264,51 @@ class Loader:
                     segment.add_aborted(aborted)
         if valid_bytes < found_bytes:
             segment.cut(valid_bytes)
+            # What was cut off must not be found again behind what is written next.
+            segment.file().sync()
             self._cut_bytes += found_bytes - valid_bytes
         segment.finish_times()
         segment.write_indexes()
         return valid_bytes == found_bytes, next_offset
 
-    def _is_valid(
-        self, segment: Segment, header: Header, batch: memoryview, next_offset: int
-    ) -> bool:
-        return (
-            self._may_follow(next_offset, header.base_offset)
-            and segment.can_hold(header.last_offset)
-            and header.crc == compute_crc(batch)
-        )
-
-    def _may_follow(self, next_offset: int, base_offset: int) -> bool:
-        """Whether a batch may begin at the second offset where the first one is expected."""
-        if base_offset <= next_offset:
-            return base_offset == next_offset
-        # Compaction leaves gaps. Otherwise one that reaches behind the recovery point is what a
-        # crash has lost of the log, and what follows it would be served out of turn.
-        return self._config.cleanup_compact or base_offset <= self._recovery_point
+    def _may_follow(self, next_offset: int, segment: Segment) -> bool:
+        """Whether the segment may follow one that ends in front of the offset."""
+        if segment.base_offset <= next_offset:
+            return segment.base_offset == next_offset
+        if self._config.cleanup_compact or self._recovery_point == NO_POINT:
+            return True
+        # A gap that reaches behind the point is what a crash has lost; what follows it would be
+        # served out of turn.
+        return segment.base_offset <= self._recovery_point
 
     def _remove_from(self, number: int) -> None:
         for segment in self._segments[number:]:
             self._cut_bytes += segment.size_bytes
             remove_segment(self._disk, segment)
         del self._segments[number:]
+
+
+def _valid_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, Header, memoryview]]:
+    """Yield the batches up to the first one that is wrong.
+
+    No checksum covers the base offset. One that is too large looks like a gap, but the next batch
+    then goes back behind it: so a batch is held until its successor has been seen.
+    """
+    held: tuple[int, Header, memoryview] | None = None
+    expected = next_offset
+    for found in walk(segment.file(), 0, segment.size_bytes):
+        _, header, batch = found
+        if not segment.can_hold(header.last_offset) or header.crc != compute_crc(batch):
+            break
+        if header.base_offset < next_offset:
+            if held is not None and expected < header.base_offset <= held[1].base_offset:
+                return
+            break
+        if held is not None:
+            yield held
+        held, expected, next_offset = found, next_offset, header.last_offset + 1
+    if held is not None:
+        yield held
 
 
 def replay(
