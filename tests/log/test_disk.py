@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 from random import Random
 
 import pytest
@@ -110,6 +111,14 @@ def test_files_are_listed_with_sizes_and_directories_apart(place):
     assert sorted(disk.scan(f"{root}/p")) == [("a", 2)]
     assert disk.directories(f"{root}/p") == ["q"]
     assert disk.directories(root) == ["p"]
+
+
+def test_a_file_tells_when_it_was_written(place):
+    disk, root = place
+    disk.write(f"{root}/a", b"")
+    assert abs(disk.modified_ms(f"{root}/a") - time.time() * 1000) < 60_000
+    with pytest.raises(FileNotFoundError):
+        disk.modified_ms(f"{root}/b")
 
 
 def test_a_directory_is_renamed_with_all_that_is_in_it(place):

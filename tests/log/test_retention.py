@@ -4,8 +4,21 @@ import dataclasses
 
 import pytest
 
+from strom.log.cold import patiently
 from strom.log.config import LogConfig
-from tests.log.making import NOW, PATH, SMALL, append, new_disk, open_log, read, reopen, values_of
+from strom.testing.disk import FakeDisk
+from tests.log.making import (
+    NOW,
+    PATH,
+    SMALL,
+    append,
+    batch,
+    new_disk,
+    open_log,
+    read,
+    reopen,
+    values_of,
+)
 
 KEEP_ALL = dataclasses.replace(SMALL, retention_ms=-1)
 
@@ -108,10 +121,44 @@ def test_nothing_above_the_high_watermark_goes():
     assert log.start_offset == 60
 
 
+UNTIMED = dataclasses.replace(SMALL, retention_ms=50_000)
+
+
+class Dated(FakeDisk):
+    """A disk whose files were all written half a minute after NOW."""
+
+    def modified_ms(self, path):
+        assert path == f"{PATH}/{0:020d}.log"
+        return NOW + 30_000
+
+
+def append_untimed(log, now_ms):
+    return log.append_as_leader(batch(b"x", at=-1), leader_epoch=0, now_ms=now_ms)
+
+
 @pytest.mark.parametrize("seconds", [0, 100])
-def test_records_without_a_time_are_as_old_as_their_segment(seconds):
+def test_records_without_a_time_are_as_old_as_their_file(seconds):
     disk = new_disk()
-    log = open_log(disk, dataclasses.replace(SMALL, retention_ms=50_000))
-    append(log, b"x", at=-1)
+    log = open_log(disk, UNTIMED)
+    append_untimed(log, NOW)
     log.retain(NOW + seconds * 1000)
     assert log.start_offset == (1 if seconds else 0)
+
+
+def test_what_was_written_without_a_time_a_moment_ago_stays_in_an_old_segment():
+    log = open_log(new_disk(), UNTIMED)
+    append_untimed(log, NOW)
+    append_untimed(log, NOW + 60_000)
+    assert log.retain(NOW + 100_000).files == ()
+    assert log.retain(NOW + 110_001).start_offset_changed
+
+
+def test_after_a_restart_records_without_a_time_are_as_old_as_their_file_still():
+    disk = Dated()
+    disk.make_directory("/data")
+    log = open_log(disk, UNTIMED)
+    append_untimed(log, NOW)
+    log.close()
+    log = open_log(disk, UNTIMED, recovery_point=1, now_ms=NOW + 80_000)
+    assert patiently(lambda: log.retain(NOW + 80_000)).files == ()
+    assert log.retain(NOW + 80_001).start_offset_changed

@@ -335,6 +335,8 @@ class AppendedLog(SegmentedLog):
         except OSError as error:
             self._note_failure(error)
             raise self._storage_error(error) from error
+        if max_timestamp < 0:
+            self._active.written_ms = now_ms
         self._is_touched = True
 
     def _note_failure(self, error: OSError) -> None:

@@ -126,6 +126,9 @@ class Disk(Protocol):
     def scan(self, path: str) -> list[tuple[str, int]]:
         """Return the names of the files in the directory with their sizes."""
 
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written to."""
+
     def directories(self, path: str) -> list[str]:
         """Return the names of the directories in the directory."""
 
@@ -327,6 +330,10 @@ class RealDisk:
         """Return the names of the files in the directory with their sizes."""
         with os.scandir(path) as entries:
             return [(each.name, each.stat().st_size) for each in entries if each.is_file()]
+
+    def modified_ms(self, path: str) -> int:
+        """Return when the file was last written to."""
+        return os.stat(path).st_mtime_ns // 1_000_000
 
     def directories(self, path: str) -> list[str]:
         """Return the names of the directories in the directory."""

@@ -150,6 +150,7 @@ class Loader:
             if suffix == "log":
                 segment = Segment(self._files, self._directory, int(base), listed[name], now_ms)
                 segment.interval_bytes = self._config.index_interval_bytes
+                segment.written_ms = self._disk.modified_ms(segment.path(LOG))
                 self._segments.append(segment)
             elif suffix == "snapshot":
                 self._snapshots.append(int(base))

@@ -51,7 +51,7 @@ def _reason(segment: Segment, config: LogConfig, excess: int, now_ms: int) -> st
         return None
     if config.retention_ms >= 0:
         newest = segment.newest_now()
-        if now_ms - (newest if newest >= 0 else segment.created_ms) > config.retention_ms:
+        if now_ms - (newest if newest >= 0 else segment.written_ms) > config.retention_ms:
             return f"older than retention.ms {config.retention_ms}"
     if excess - segment.size_bytes >= 0:
         return f"over retention.bytes {config.retention_bytes}"

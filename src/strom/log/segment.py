@@ -4,9 +4,8 @@ The name of all its files is the offset that its first batch has or would have. 
 appended in ascending order of offsets, which may have gaps. `size_bytes` says where the valid part
 of the file ends; what lies behind it (allocated ahead, or left by a failed write) is never read.
 
-The file is opened on first use and the indexes are read on first use, so a segment that nobody
-asks for costs a few hundred bytes. Who appends or cuts waits for that; a look-up raises a
-ColdError instead, and a thread reads them by means of a segment of its own.
+The file is opened and the indexes are read on first use, so one that nobody asks for costs a few
+hundred bytes. Who appends or cuts waits for that; a look-up raises a ColdError, and a thread reads.
 """
 
 import contextlib
@@ -70,6 +69,7 @@ class Segment:
         "max_time_offset",
         "size_bytes",
         "used",
+        "written_ms",
     )
 
     def __init__(
@@ -79,7 +79,8 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.size_bytes = size_bytes
-        self.created_ms = created_ms
+        #: When it was last written to counts where its records have no time; this process notes it.
+        self.created_ms = self.written_ms = created_ms
         #: After so many bytes the next batch is indexed.
         self.interval_bytes = 4096
         self.jitter_ms = 0
@@ -92,8 +93,7 @@ class Segment:
         self.is_damaged = False
         self.used = False
         self.bytes_since_entry = 0
-        #: The largest time, and the last offset of the first batch that has it; read with the
-        #: indexes, and kept when they are given back.
+        #: The largest time, and the last offset of the first batch with it; kept once it is read.
         self.max_time_ms = TIME_UNKNOWN
         self.max_time_offset = base_offset
         self._file: File | None = None

@@ -441,6 +441,7 @@ class SegmentedLog:
             self._files, self.directory, sources[0][0], size_bytes, old[-1].created_ms
         )
         cleaned.interval_bytes = self._config.index_interval_bytes
+        cleaned.written_ms = old[-1].written_ms
         begin_swap(disk, cleaned)
         gone = [self._mark_deleted(each, keep_snapshot=each is old[0]) for each in old]
         end_swap(disk, cleaned)

@@ -7,8 +7,7 @@
     disk.fail_next("write_at")     the next such operation raises, having done a part of its work
     disk.is_full = True            nothing more can be written or created
     disk.shorten_next(n)           the next write takes n bytes only and says so
-    disk.break_reads("/data/two")  what is under this path and not in memory cannot be read any
-                                   more, nor can its directories be listed
+    disk.break_reads("/data/two")  what is not in memory under this path cannot be read or listed
     disk.cool()                    nothing is in memory any more: what is opened or read next has
                                    to be waited for, and `disk.waits` tells in which threads
 
@@ -23,6 +22,7 @@ import errno
 import io
 import os
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Sequence
 from random import Random
@@ -365,9 +365,12 @@ class FakeDisk:
 
     def scan(self, path: str) -> list[tuple[str, int]]:
         """Return the names of the files in the directory with their sizes."""
-        return [
-            (name, len(inode.data)) for name, inode in self._children(path) if inode is not None
-        ]
+        return [(name, len(each.data)) for name, each in self._children(path) if each is not None]
+
+    def modified_ms(self, path: str) -> int:
+        """Return the time of day: no file is old here, unless a test has it so."""
+        self._inode(path)
+        return time.time_ns() // 1_000_000
 
     def directories(self, path: str) -> list[str]:
         """Return the names of the directories in the directory."""
@@ -489,10 +492,8 @@ def _write(content: bytearray, position: int, data: bytes) -> None:
 
 
 def _truncate(content: bytearray, size: int) -> None:
-    if size < len(content):
-        del content[size:]
-    else:
-        content.extend(bytes(size - len(content)))
+    del content[size:]
+    content.extend(bytes(size - len(content)))
 
 
 def _missing(path: str) -> FileNotFoundError:
