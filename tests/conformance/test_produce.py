@@ -6,7 +6,7 @@ Rows: PRO, MSG, ACK-01, ACK-02, TXN-01 to TXN-04.
 import pytest
 
 from tests.conformance import batches
-from tests.conformance.batches import NOW_MS, Producer, batch, headers, record
+from tests.conformance.batches import NOW_MS, TRANSACTIONAL, Producer, batch, headers, record
 from tests.conformance.raw import Raw
 from tests.conformance.transcript import wait_usable
 
@@ -395,3 +395,29 @@ def test_a_producer_that_claims_the_brokers_time_is_judged_by_it(node, name, cou
     for topic, expected in answers.items():
         told = node.send(topic, claimed)
         assert (told["error_code"], len(told["record_errors"])) == expected, topic
+
+
+@pytest.mark.parametrize("acks", [-1, 3])
+def test_a_batch_of_a_transaction_without_its_id_has_the_whole_request_refused(node, name, acks):
+    """Also the batches beside it, and where there is something else to be said."""
+    topic = node.create(name)
+    plain = batch([b"plain"])
+    odd = batch([b"odd"], producer=Producer(*node.producer_id(), 0), attributes=TRANSACTIONAL)
+    for places in ([(0, plain), (7, odd)], [(7, odd), (0, plain)], [(0, odd), (0, plain)]):
+        data = [{"index": index, "records": records} for index, records in places]
+        topics = [{"name": topic, "partition_data": data}]
+        asked = {"acks": acks, "timeout": 10000, "topic_data": topics}
+        (answer,) = node.raw.ask("produce", 12, asked)["responses"]
+        told = answer["partition_responses"]
+        refused = "transactional_id_authorization_failed"
+        assert [each["error_code"] for each in told] == [refused] * len(dict(places))
+    assert node.send(topic, plain)["base_offset"] == 0
+
+
+def test_without_answers_such_a_request_closes_the_connection(node, name):
+    topic = node.create(name)
+    odd = batch([b"odd"], producer=Producer(*node.producer_id(), 0), attributes=TRANSACTIONAL)
+    data = [{"index": index, "records": each} for index, each in enumerate([batch([b"x"]), odd])]
+    topics = [{"name": topic, "partition_data": data}]
+    node.raw.send("produce", 12, {"acks": 0, "timeout": 10000, "topic_data": topics})
+    assert node.raw.closed()

@@ -18,7 +18,7 @@ from strom.broker.context import Context
 from strom.broker.coordination import java_hash
 from strom.broker.internal_topics import OFFSETS_TOPIC
 from strom.broker.shard import Shard
-from strom.records.batch import HEADER_SIZE, TRANSACTIONAL_FLAG
+from strom.records.batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG
 from strom.transactions.beginning import NoProducer
 from strom.transactions.machine import TransactionMachine
 from strom.transactions.transaction import Producer, TopicPartition
@@ -35,6 +35,9 @@ VERIFICATION: Final = "transaction.partition.verification.enable"
 BACKOFF: Final = "add.partitions.to.txn.retry.backoff.ms"
 BACKOFF_MAX: Final = "add.partitions.to.txn.retry.backoff.max.ms"
 
+#: Where a batch has its magic, and the byte of the attributes with all flags but the newest.
+_MAGIC_AT: Final = 16
+_FLAGS_AT: Final = 22
 #: Where a batch says whose it is: attributes, then producer id, epoch and first sequence.
 _ATTRIBUTES_AT: Final = 21
 _ATTRIBUTES: Final = Struct(">h")
@@ -103,6 +106,18 @@ class Joining(NamedTuple):
     knows_abortable: bool
     #: Whether what is to be appended are a producer's records, not a group's offsets.
     is_produced: bool
+
+
+def has_transactional(request: ProduceRequest) -> bool:
+    """Whether a batch of the request is one of a transaction."""
+    for topic in request.topics:
+        for each in topic.partitions:
+            records = each.records
+            if records is None or len(records) < HEADER_SIZE or records[_MAGIC_AT] != MAGIC:
+                continue
+            if records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
+                return True
+    return False
 
 
 def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, Any, Refused]:

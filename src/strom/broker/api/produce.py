@@ -12,7 +12,7 @@ Behaviour:
 - A topic that sets `flush.messages` gets its answers after the fsync, whatever the acks.
 - Before the first batch of a transaction in a partition its coordinator is asked (`transacting`);
   if it cannot say at once, the append phase waits for it. Later batches are taken because the log
-  has the transaction open. One without a transactional id is refused.
+  has the transaction open. Without a transactional id the whole request is refused.
 - Into internal topics nobody writes but their coordinators, and a client called `__admin_client`.
 
 Versions:
@@ -36,10 +36,9 @@ from strom.broker.preparing import (
     prepare,
     with_own_records,
 )
-from strom.broker.transacting import Refused, join, note_sender
+from strom.broker.transacting import Refused, has_transactional, join, note_sender
 from strom.log.appending import Appended
 from strom.metadata.topics import is_internal
-from strom.records.batch import TRANSACTIONAL_FLAG
 from strom.records.validate import InvalidRecords, check_field
 from strom.replication.partition import Partition
 from strom.wire.codec import ProduceResponse
@@ -69,7 +68,6 @@ START_NOT_TOLD: Final = {
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.INVALID_TOPIC_EXCEPTION,
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
 ACKS_NONE: Final = 0
 ACKS_LEADER: Final = 1
@@ -169,6 +167,8 @@ def handle(
     request: ProduceRequest, context: Context
 ) -> Reply | Coroutine[None, None, Reply] | Ordered | PlacedRequest:
     """Give every batch its place; all else is done when what came together is written."""
+    if request.transactional_id is None and has_transactional(request):
+        return refuse_all(request, context, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if request.acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
@@ -308,8 +308,6 @@ def place(  # noqa: PLR0913, PLR0917 - what every batch of a request shares is p
         if topic.startswith("__"):
             require_not_internal(topic, context)
         header = check_field(records, context.header.version)
-        if header.attributes & TRANSACTIONAL_FLAG:
-            require_transactional_id(request)
         assert records is not None
         appended = partition.place(
             records,
@@ -357,12 +355,6 @@ def require_not_internal(topic: str, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-def require_transactional_id(request: ProduceRequest) -> None:
-    """Refuse a batch of a transaction that nobody's is."""
-    if request.transactional_id is None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-
-
 def refusal(
     topic: str, batch: ProducePartition, error: KafkaError, context: Context
 ) -> ProducePartitionResponse:
@@ -406,19 +398,21 @@ def start_offset_told(
     return partition.log.start_offset
 
 
-def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> ProduceResponse:
+def refuse_all(request: ProduceRequest, context: Context, code: ErrorCode) -> Reply:
     """Refuse every batch for a reason that is the request's."""
     context.parts.metrics.refused_batches += 1
-    return ProduceResponse(
-        [
-            ProduceTopicResponse(
-                topic.name,
-                topic.topic_id,
-                [ProducePartitionResponse(each.partition_index, code) for each in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    answers = [
+        ProduceTopicResponse(
+            topic.name,
+            topic.topic_id,
+            [ProducePartitionResponse(each.partition_index, code) for each in topic.partitions],
+        )
+        for topic in each_once(request).topics
+    ]
+    if request.acks == ACKS_NONE:
+        close_if_refused(answers, context)
+        return None
+    return ProduceResponse(answers)
 
 
 def close_if_refused(answers: list[ProduceTopicResponse], context: Context) -> None:
