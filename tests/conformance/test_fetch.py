@@ -290,6 +290,18 @@ def test_without_a_session_everything_is_told_each_time(node, name):
         assert len(partitions(answer)) == 2
 
 
+@pytest.mark.parametrize("epoch", [FULL, FINAL])
+def test_of_a_partition_that_is_named_twice_the_last_counts_in_the_place_of_the_first(
+    node, name, epoch
+):
+    topic_id = node.topic(name, 2)
+    fill(node, name, 3)
+    wanted = [(topic_id, 0, 0), (topic_id, 1, 0), (topic_id, 0, 2)]
+    first, second = partitions(node.ask(wanted, session_epoch=epoch))
+    assert (first["partition_index"], second["partition_index"]) == (0, 1)
+    assert [each.base_offset for each in headers(first["records"])] == [2]
+
+
 def test_read_committed_of_plain_records_is_all_of_them(node, name):
     topic_id = node.topic(name)
     fill(node, name, 2)

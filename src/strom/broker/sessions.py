@@ -95,15 +95,10 @@ class FetchSessions:
         """Find out what a request wants; raise a KafkaError if its session cannot say."""
         if request.session_epoch == FINAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            return Resolved(wanted_by(request), None, incremental=False)
+            return Resolved(wanted_by(request).values(), None, incremental=False)
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            wanted = {
-                (which, place.partition_index): Wanted(topic.name, topic.topic_id, place)
-                for topic in request.topics
-                for which in (which_topic(topic.name, topic.topic_id),)
-                for place in topic.partitions
-            }
+            wanted = wanted_by(request)
             session = self._open(len(wanted), by_id=by_id, now_ms=now_ms)
             if session is not None:
                 session.wanted = wanted
@@ -184,13 +179,17 @@ def took_turn(session: Session, served: Iterable[Wanted]) -> None:
             session.wanted[key] = wanted
 
 
-def wanted_by(request: FetchRequest) -> list[Wanted]:
-    """Return what the request itself asks for."""
-    return [
-        Wanted(topic.name, topic.topic_id, place)
+def wanted_by(request: FetchRequest) -> dict[Key, Wanted]:
+    """Return what the request itself asks for.
+
+    Of a partition that is named twice the last counts, in the place of the first, as in Kafka.
+    """
+    return {
+        (which, place.partition_index): Wanted(topic.name, topic.topic_id, place)
         for topic in request.topics
+        for which in (which_topic(topic.name, topic.topic_id),)
         for place in topic.partitions
-    ]
+    }
 
 
 def key_of(wanted: Wanted) -> Key:
