@@ -34,6 +34,20 @@ def test_a_static_member_that_is_away_keeps_what_it_has(table, pair):
     assert again.epoch == table.group.epoch
 
 
+def test_a_group_that_is_full_takes_back_whose_place_there_is():
+    """Upstream KAFKA-20601."""
+    full = Table({"t": 4}, group_consumer_max_size=2)
+    a, b = full.client("a", "t", instance_id="x"), full.client("b", "t")
+    full.settle(a, b)
+    stranger = full.refused(lambda: full.join("a2", "t", instance_id="y"))
+    assert stranger is ErrorCode.GROUP_MAX_SIZE_REACHED
+    in_use = full.refused(lambda: full.join("a2", "t", instance_id="x"))
+    assert in_use is ErrorCode.UNRELEASED_INSTANCE_ID
+    a.go_away()
+    full.join("a2", "t", instance_id="x")
+    assert set(full.group.members) == {"a2", "b"}
+
+
 def test_the_timers_of_the_last_life_are_forgotten(table, pair):
     a, _ = pair
     a.go_away()

@@ -79,7 +79,7 @@ def _check_joining(draft: Draft, request: JoinRequest, member_id: str) -> None:
             f"Cannot join the consumer group {group.id} with the classic protocol because the "
             "group migration is disabled.",
         )
-    check_room(group, member_id, limits.max_size)
+    check_room(group, member_id, request.instance_id, limits.max_size)
     if not _supports(group, request):
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,

@@ -37,7 +37,7 @@ def heartbeat(
     if said.epoch in (LEFT, AWAY):
         return leave(found, said, moment, watch)
     draft = _begin(found, said, moment, watch)
-    check_room(draft.group, said.member_id, moment.limits.max_size)
+    check_room(draft.group, said.member_id, said.instance_id, moment.limits.max_size)
     before = _find(draft, said)
     member = _told(before, said)
     resubscribed = take_in(draft, before, member)

@@ -13,9 +13,13 @@ from strom.groups.consumer.target import target_of
 from strom.wire.errors import ErrorCode, KafkaError
 
 
-def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Refuse a newcomer to a group that is full."""
-    if len(group.members) >= max_size and member_id not in group.members:
+def check_room(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, max_size: int
+) -> None:
+    """Refuse a newcomer to a group that is full; who takes a place that is taken is none."""
+    if len(group.members) < max_size or member_id in group.members:
+        return
+    if instance_id is None or group.static_member(instance_id) is None:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {max_size} members.",
