@@ -95,7 +95,7 @@ class FetchSessions:
         """Find out what a request wants; raise a KafkaError if its session cannot say."""
         if request.session_epoch == FINAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            return Resolved(wanted_by(request).values(), None, incremental=False)
+            return Resolved([*wanted_by(request).values()], None, incremental=False)
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
             wanted = wanted_by(request)
