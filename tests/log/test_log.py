@@ -1,11 +1,14 @@
 """A log keeps what is appended, in order, in Kafka's files."""
 
 import dataclasses
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from strom.log.config import LogConfig
 from strom.log.disk import RealDisk
+from strom.log.files import OpenFiles
 from strom.log.producers import Origin
 from strom.log.segment import Segment
 from strom.records.batch import compute_crc, read_header
@@ -261,6 +264,17 @@ def test_few_files_are_open_however_many_segments_are_read(tmp_path):
     # Whoever still sends from a file that was given back can do so.
     assert len(first.read_bytes()) == first.size
     assert first.file.fileno() >= 0
+
+
+def test_what_was_just_opened_is_not_the_file_that_is_closed():
+    """BRK-14: where all others are in use too, the one that has been for longest is."""
+    closed = []
+    files = OpenFiles(new_disk(), open_max=2)
+    holders = [SimpleNamespace(used=True, release=partial(closed.append, each)) for each in "abc"]
+    holders[2].used = False
+    for holder in holders:
+        files.admit(holder)
+    assert closed == ["a"]
 
 
 def test_a_clean_start_reads_no_batch():

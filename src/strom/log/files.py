@@ -44,6 +44,8 @@ class OpenFiles:
 
     def admit(self, holder: Holder) -> None:
         """Count a file that was just opened; have another one closed if there are too many."""
+        # Whoever has just opened it needs it: it is not the one that is closed.
+        holder.used = True
         holders = self._holders
         holders.append(holder)
         while len(holders) > self._limit:

@@ -34,6 +34,8 @@ VERSIONS = range(3)
 #: Kafka puts the name of the code where a message would be.
 NO_ERROR_TEXT = "NONE"
 
+WAYS = {int(way): way for way in UpgradeType}
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerByFeature:
@@ -103,6 +105,5 @@ async def handle(
 
 def read_update(update: asked.FeatureUpdateKey) -> FeatureUpdate:
     """Read what is asked for one feature."""
-    known = update.upgrade_type in tuple(UpgradeType)
-    way = UpgradeType(update.upgrade_type) if known else UpgradeType.UNKNOWN
+    way = WAYS.get(update.upgrade_type, UpgradeType.UNKNOWN)
     return FeatureUpdate(update.feature, update.max_version_level, way)
