@@ -127,6 +127,15 @@ def test_a_bad_setting_is_one_line_and_touches_nothing(process, tmp_path):
     assert not directory.exists()
 
 
+def test_a_directory_with_a_comma_is_one_line_and_touches_nothing(process, tmp_path):
+    """`log.dirs` would take it for two."""
+    broker = process("up", "--port", "0", "--dir", str(tmp_path / "a,b"))
+    out, err = broker.communicate(timeout=STOP_SECONDS_MAX)
+    assert (broker.returncode, out) == (2, "")
+    assert err == "strom: --dir names one directory, which has no comma in its name\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_port_in_use_is_one_line(process, bootstrap, tmp_path):
     port = bootstrap.rpartition(":")[2]
     broker = process("up", "--port", port, "--dir", str(tmp_path / "data"))

@@ -189,3 +189,10 @@ def on_broker():
     yield make
     for each in consumers:
         each.close()
+
+
+def test_a_directory_with_a_comma_is_refused_at_once(tmp_path):
+    """`log.dirs` would take it for two, and data would be left in both."""
+    with pytest.raises(ValueError, match="no comma in its name"):
+        LocalBroker(directory=tmp_path / "a,b")
+    assert list(tmp_path.iterdir()) == []

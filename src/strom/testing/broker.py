@@ -33,6 +33,8 @@ class LocalBroker:
         directory: Path | None = None,
         host: Host | None = None,
     ) -> None:
+        if directory is not None and "," in str(directory):
+            raise ValueError(f"a log directory has no comma in its name, and {directory} has")
         self._settings = dict(settings or {})
         self._own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="strom-"))

@@ -84,13 +84,13 @@ async def commit_some(
         try:
             told = await commit(request, offsets, context)
         except KafkaError as error:
-            told = [known_code(error.code, context.version)] * len(offsets)
+            told = [retriable_code(error.code, context.version)] * len(offsets)
         places = [(each.topic, each.partition) for each in offsets]
         codes |= zip(places, told, strict=True)
     return codes
 
 
-def known_code(code: ErrorCode, version: int) -> ErrorCode:
+def retriable_code(code: ErrorCode, version: int) -> ErrorCode:
     """Return the code as clients of the version know it: old ones give up at "loading"."""
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < KNOWS_LOADING_FROM:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
