@@ -125,6 +125,7 @@ COMPILED = (
     "broker/coordinator_log",
     "broker/timers",
     "broker/transacting",
+    "broker/first_batches",
     "broker/markers",
     "broker/api/produce",
     "broker/api/fetch",

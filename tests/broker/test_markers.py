@@ -272,12 +272,12 @@ def test_an_outcome_that_is_committed_late_gets_its_markers_then():
 def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
     async def scenario(scene):
         markers = scene.markers
-        guards = [(place, markers.guard(place, 7)) for place in (A, A, B)]
-        other = markers.guard(A, 8)
+        guards = [(place, markers.first_batches.guard(place, 7)) for place in (A, A, B)]
+        other = markers.first_batches.guard(A, 8)
         await scene.end(A)
-        held = [markers.release(place, 7, guard) for place, guard in guards]
+        held = [markers.first_batches.release(place, 7, guard) for place, guard in guards]
         assert held == [False, False, True]
-        assert markers.release(A, 8, other)
-        assert not markers.release(A, 8, other)
+        assert markers.first_batches.release(A, 8, other)
+        assert not markers.first_batches.release(A, 8, other)
 
     staged(scenario)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from strom.broker.first_batches import PUT_OFF_MAX, FirstBatches
 from strom.broker.transacting import Joining, join, take_in
 from strom.log.producers import read_marker
 from strom.records.batch import TRANSACTIONAL_FLAG, read_header
@@ -28,7 +29,7 @@ class Scene:
     def __init__(self):
         self.shard = Shard()
         self.replicas = Replicas([], A, B)
-        self.guards = {}
+        self.first_batches = FirstBatches()
         self.settings = {
             "transaction.partition.verification.enable": True,
             "add.partitions.to.txn.retry.backoff.ms": 1,
@@ -43,12 +44,7 @@ class Scene:
             self.asked.append(name)
             return self.shard
 
-        markers = SimpleNamespace(
-            guard=lambda place, producer_id: self.guards.setdefault((place, producer_id), object()),
-            release=lambda place, producer_id, guard: (
-                self.guards.pop((place, producer_id), None) is guard
-            ),
-        )
+        markers = SimpleNamespace(first_batches=self.first_batches)
         parts = SimpleNamespace(transactions=SimpleNamespace(shard_for=shard_for), markers=markers)
         settings = SimpleNamespace(flag=self.settings.get, number=self.settings.get)
         return SimpleNamespace(
@@ -213,12 +209,12 @@ def test_what_ends_while_the_coordinator_is_asked_is_not_open(scene, ends):
         await asyncio.sleep(0)
         if ends:
             # As a marker does that is written into the partition.
-            del scene.guards[A, scene.producer.id]
+            scene.first_batches.end(A, scene.producer.id)
         scene.shard.commit.set()
         return await coming
 
     refused = asyncio.run(scenario())
-    assert scene.guards == {}
+    assert len(scene.first_batches) == 0
     expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
     assert {place: error.code for place, error in refused.items()} == expected
 
@@ -242,3 +238,54 @@ def test_what_was_open_may_end_while_the_coordinator_is_asked_about_others(scene
     refused = asyncio.run(scenario())
     expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
     assert {place: error.code for place, error in refused.items()} == expected
+
+
+def added(scene):
+    run, machine = scene.shard.run, scene.shard.machine
+    run(machine.add_partitions, "t", scene.producer, {A, B}, version=0, now_ms=1)
+
+
+def test_with_version_1_no_batch_overtakes_one_that_was_refused_for_now(scene):
+    """The partition knows nothing of the producer, and would take any number for its first one."""
+    added(scene)
+    scene.shard.failures = [KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+    assert scene.codes(A, version=VERIFIES, sequence=5) == {A: ErrorCode.NOT_ENOUGH_REPLICAS}
+    for behind in (6, 8):
+        codes = scene.codes(A, B, version=VERIFIES, sequence=behind)
+        assert codes == {A: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
+    assert scene.codes(A, version=VERIFIES, sequence=5) == {}
+    assert scene.codes(A, version=VERIFIES, sequence=6) == {}
+    assert len(scene.first_batches) == 0
+
+
+def test_the_first_of_several_that_were_refused_for_now_comes_first(scene):
+    added(scene)
+    loading = KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    scene.shard.failures = [loading, loading, loading]
+    for sequence in (6, 5, 7):
+        codes = scene.codes(A, version=VERIFIES, sequence=sequence)
+        assert codes == {A: ErrorCode.NOT_ENOUGH_REPLICAS}
+    codes = scene.codes(A, version=VERIFIES, sequence=6)
+    assert codes == {A: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER}
+    assert scene.codes(A, version=VERIFIES, sequence=5) == {}
+
+
+def test_what_need_not_come_any_more_keeps_nobody_back():
+    batches = FirstBatches()
+    now, later = Producer(7, 0), Producer(7, 1)
+    batches.put_off(A, now, 0)
+    assert not batches.take(A, now, 1)
+    assert batches.take(B, now, 1)
+    assert batches.take(A, later, 1)
+    batches.put_off(A, now, 0)
+    batches.end(A, now.id)
+    assert batches.take(A, now, 1)
+
+
+def test_not_more_is_remembered_of_such_batches_than_there_is_room_for():
+    batches = FirstBatches()
+    for producer_id in range(PUT_OFF_MAX + 5):
+        batches.put_off(A, Producer(producer_id, 0), 0)
+    assert len(batches) == PUT_OFF_MAX
+    assert batches.take(A, Producer(4, 0), 1)
+    assert not batches.take(A, Producer(5, 0), 1)

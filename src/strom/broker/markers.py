@@ -23,6 +23,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, NamedTuple, TypeVar
 
 from strom.broker.coordination import Coordinators, Surroundings
+from strom.broker.first_batches import FirstBatches
 from strom.broker.shard import Shard
 from strom.groups.machine import GroupMachine
 from strom.log.cold import warmed
@@ -83,26 +84,7 @@ class Markers:
         self.send_answers: Callable[[], None] = nothing_to_send
         #: One entry for each transaction that is seen through by a task.
         self._under_way: set[tuple[TransactionShard, str]] = set()
-        #: By partition and producer: the checks under way, whether its transaction is open.
-        self._guards: dict[tuple[TopicPartition, int], set[object]] = {}
-
-    # A transaction is checked by a leader while it may end.
-
-    def guard(self, place: TopicPartition, producer_id: int) -> object:
-        """Note that it is being asked whether the producer has a transaction open."""
-        token = object()
-        self._guards.setdefault((place, producer_id), set()).add(token)
-        return token
-
-    def release(self, place: TopicPartition, producer_id: int, token: object) -> bool:
-        """Whether no transaction of the producer has ended there since; the guard is gone."""
-        tokens = self._guards.get((place, producer_id))
-        if tokens is None or token not in tokens:
-            return False
-        tokens.discard(token)
-        if not tokens:
-            del self._guards[place, producer_id]
-        return True
+        self.first_batches = FirstBatches()
 
     # One marker.
 
@@ -110,7 +92,7 @@ class Markers:
         """Write the marker; return what waits until it is committed, None if it is."""
         topic, index = place
         producer, coordinator_epoch, committed, version = marker
-        self._guards.pop((place, producer.id), None)
+        self.first_batches.end(place, producer.id)
         if topic == self._groups.topic:
             return self._groups.led(index).end_transaction(
                 producer, coordinator_epoch, committed=committed, version=version

@@ -6,7 +6,7 @@
   whether the partition is in (version 1), or to take it in (version 2). It asks once for all
   partitions of a request; whatever follows in the same transaction is known by the log itself.
   What has to be waited for is waited for before anything is appended. A transaction that ends
-  meanwhile makes the answer worthless, which the marker on its way tells (`markers`).
+  meanwhile makes the answer worthless, which the marker on its way tells (`first_batches`).
 """
 
 import asyncio
@@ -139,17 +139,38 @@ def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, 
         is_produced=True,
     )
     reply = take_in(joining, context)
-    return join_later(known, reply, context) if isinstance(reply, Coroutine) else reply
+    if isinstance(reply, Coroutine):
+        return join_later(joining, known, reply, context)
+    return in_turn(joining, reply, context)
 
 
 async def join_later(
-    known: Batches, reply: Coroutine[Any, Any, Refused], context: Context
+    joining: Joining, known: Batches, reply: Coroutine[Any, Any, Refused], context: Context
 ) -> Refused:
     """Wait for the coordinator; what partitions knew as open may have ended meanwhile."""
-    refused = await reply
+    refused = in_turn(joining, await reply, context)
     for place, (producer, _) in known.items():
         if not is_open(place, producer, context):
             refused[place] = not_open()
+    return refused
+
+
+def in_turn(joining: Joining, refused: Refused, context: Context) -> Refused:
+    """Refuse also what would come in front of a batch that was refused for now.
+
+    A partition that has nothing of a producer takes any number for its first one. With version 2
+    that must be 0; before, a transaction may begin with any.
+    """
+    if joining.adds:
+        return refused
+    first_batches, producer = context.parts.markers.first_batches, joining.producer
+    for place, sequence in joining.partitions.items():
+        error = refused.get(place)
+        if error is None:
+            if not first_batches.take(place, producer, sequence):
+                refused[place] = KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        elif error.code is ErrorCode.NOT_ENOUGH_REPLICAS:
+            first_batches.put_off(place, producer, sequence)
     return refused
 
 
@@ -235,8 +256,8 @@ async def take_in_later(
     joining: Joining, reply: Coroutine[Any, Any, Any], context: Context
 ) -> Refused:
     """Wait for the coordinator; what has ended meanwhile is no longer open."""
-    markers, producer_id = context.parts.markers, joining.producer.id
-    guards = {place: markers.guard(place, producer_id) for place in joining.partitions}
+    first_batches, producer_id = context.parts.markers.first_batches, joining.producer.id
+    guards = {place: first_batches.guard(place, producer_id) for place in joining.partitions}
     try:
         refused = judge(joining, await reply, context)
     except KafkaError as error:
@@ -245,7 +266,7 @@ async def take_in_later(
         ended = [
             place
             for place, guard in guards.items()
-            if not markers.release(place, producer_id, guard)
+            if not first_batches.release(place, producer_id, guard)
         ]
     for place in ended:
         refused.setdefault(place, not_open())
