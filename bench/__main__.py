@@ -19,6 +19,7 @@ from bench import report
 from bench.case import Effort, in_turn
 from bench.cases import CASES
 from bench.contests import contest_of
+from bench.page import read_page
 from bench.results import Results
 from bench.sides import BUILD, Strom, versions
 from bench.stolen import QUIET, STOLEN
@@ -47,9 +48,7 @@ def main():
     if not chosen:
         sys.exit(f"no case matches {options.cases!r}; --list shows them")
     Strom.install()
-    results = Results(BUILD / "bench.json")
-    if options.add:
-        results.read()
+    results = Results(BUILD / "bench.json", *(earlier() if options.add else ()))
     rows, told = [], versions()
     for contest, cases in itertools.groupby(chosen, key=contest_of):
         if reason := contest.missing():
@@ -60,12 +59,21 @@ def main():
         say(row.line())
 
 
+def earlier():
+    """What the page tells of earlier runs, here or elsewhere."""
+    return read_page(report.PAGE.read_text(), CASES, sides_of)
+
+
+def sides_of(case):
+    return contest_of(case).names[: 1 if case.is_alone else None]
+
+
 def hold(contest, cases, options, results, told):
     """Measure the cases in as many rounds; the rows of the report."""
     effort = QUICK if options.quick else Effort()
     alone = functools.partial(locked, options.lock)
     for case in cases:
-        results.begin(case, contest.names[: 1 if case.is_alone else None], told)
+        results.begin(case, sides_of(case), told)
     try:
         for number in range(options.rounds):
             for group, of_group in itertools.groupby(cases, key=lambda case: case.group):

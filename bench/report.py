@@ -9,9 +9,10 @@ from bench.case import Measure
 from bench.cases import CASES
 from bench.contests import contest_of
 from bench.results import VARYING
-from bench.stolen import STOLEN, STOLEN_MAX
+from bench.stolen import STOLEN_MAX
 
 DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
 
 
 class Row:
@@ -61,8 +62,9 @@ HEAD = """\
 # Strom and Apache Kafka, side by side
 
 Written by `make bench`; do not edit. Both brokers are loaded in turn, case by case, on the same
-machine and disk, with their defaults but that deleted files go at once; {rounds} times, alternating
-which goes first. A cell is the median (and the range) of these, the ratio is Strom : Kafka of the
+machine and disk, with their defaults but that deleted files go at once, in rounds, alternating
+which goes first; Strom on the system's own Python, if it is of the same version, as Kafka on its
+Java. A cell is the median (and the range) of these, the ratio is Strom : Kafka of the
 medians. In the section on Spark two connectors are compared in the same way, at one broker. Loads
 come from librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's batches, from
 Kafka's own producer-perf-test and consumer-perf-test. What librdkafka consumes is read by kcat,
@@ -96,12 +98,11 @@ def write(results, versions):
     """Write the page and the plot; the rows."""
     cases = results.of(CASES)
     rows = [Row(case, bar, results.measured[case.name]) for case in cases for bar in case.bars]
+    results.sum_up(cases)
     versions = versions | {name: results.told(name, cases) for name in VARYING}
-    versions["taken by the host"] = told_stolen(results, cases)
     told = "\n".join(f"- {name}: {value}" for name, value in versions.items())
     today = datetime.datetime.now(datetime.UTC).date()
     text = HEAD.format(
-        rounds=told_rounds(results, cases),
         versions=f"- date: {today}\n{told}",
         met=sum(row.met for row in rows),
         total=sum(row.counts for row in rows),
@@ -112,7 +113,7 @@ def write(results, versions):
     for group in dict.fromkeys(case.group for case in cases):
         text += section(group, [row for row in rows if row.case.group == group])
     DOCS.mkdir(exist_ok=True)
-    (DOCS / "benchmarks.md").write_text(text.rstrip() + "\n")
+    PAGE.write_text(text.rstrip() + "\n")
     plot([row for row in rows if row.is_plotted])
     return rows
 
@@ -127,26 +128,6 @@ def section(group, rows):
     intro = f"{INTROS[group]()}\n" if group in INTROS else ""
     lines = "\n".join(row.line() for row in rows)
     return f"## {group.capitalize()}\n\n{intro}{TABLE.format(own=own, peer=peer)}{lines}\n\n"
-
-
-def told_rounds(results, cases):
-    """How often the cases were measured."""
-    found = {len(rounds) for case in cases for rounds in results.measured[case.name].values()}
-    return " to ".join(str(each) for each in sorted({min(found), max(found)}))
-
-
-def told_stolen(results, cases):
-    """How much of the processors' time the runs lost that count, by side."""
-    lost = {}
-    for case in cases:
-        for side, rounds in results.measured[case.name].items():
-            lost.setdefault(side, []).extend(each[STOLEN] for each in rounds if STOLEN in each)
-    told = (
-        f"{side} {median(shares):.1%} (up to {max(shares):.0%})"
-        for side, shares in lost.items()
-        if shares
-    )
-    return ", ".join(told) or "not measured"
 
 
 def plot(rows):

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 BUILD = ROOT / ".setup"
 VENV = BUILD / "bench-venv"
 STOP_SECONDS = 60
+SYSTEM_PYTHON = "/usr/bin/python3"
 #: What both are told: the files of a topic that is deleted go at once, so that the next load finds
 #: the memory that they took. A virtual machine gives memory back to its host that is free for some
 #: seconds, and to get it again took four times as long as to write into it.
@@ -48,8 +49,7 @@ class Strom:
     def install():
         """Install what is checked out, without the extras of development."""
         python = VENV / "bin" / "python"
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([own_python(), "-m", "venv", "--clear", VENV], check=True)
         pip = [python, "-m", "pip"]
         held = ["-q", "-c", ROOT / "constraints.txt"]
         # Compiling takes minutes: only if something has changed.
@@ -135,6 +135,28 @@ class Kafka:
 SIDES = (Strom, Kafka)
 
 
+def own_python():
+    """The Python that Strom runs on: the system's, if what is compiled for this one fits it.
+
+    What is shipped is optimised by profile and linked at once, one that was built from its sources
+    often is not; and Kafka runs on a Java that was shipped.
+    """
+    if not Path(SYSTEM_PYTHON).exists():
+        return sys.executable
+    asked = "import sys, ensurepip; print(sys.implementation.cache_tag)"
+    done = subprocess.run([SYSTEM_PYTHON, "-c", asked], capture_output=True, text=True)
+    fits = done.stdout.strip() == sys.implementation.cache_tag
+    return SYSTEM_PYTHON if fits else sys.executable
+
+
+def python_version():
+    """The version, and whose it is if not the one that runs the bench."""
+    python = own_python()
+    asked = "import platform; print(platform.python_version())"
+    done = subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True)
+    return done.stdout.strip() + (", the system's" if python == SYSTEM_PYTHON else "")
+
+
 def versions():
     """What was compared, on what."""
     own = subprocess.run(
@@ -145,7 +167,7 @@ def versions():
         "Strom": own.stdout.strip(),
         "Apache Kafka": pom.partition("<kafka.version>")[2].partition("<")[0],
         "Java": java_version(),
-        "Python": sys.version.split()[0],
+        "Python": python_version(),
         "librdkafka": librdkafka_version(),
         "machine": machine(),
     }

@@ -4,8 +4,7 @@ import pytest
 
 from bench.case import Case
 from bench.contests import BROKERS
-from bench.report import told_stolen
-from bench.results import Results
+from bench.results import TAKEN, Results
 from bench.stolen import (
     LOOK_SECONDS,
     PATIENCE_SECONDS,
@@ -99,11 +98,12 @@ def test_the_page_tells_what_was_lost(tmp_path):
     cases = [Case(name, "latency", None, ()) for name in ("one", "two")]
     results = Results(tmp_path / "bench.json")
     for case in cases:
-        results.begin(case, BROKERS.names, {"Strom": "a", "machine": "one"})
-    assert told_stolen(results, cases) == "not measured"
+        results.begin(case, BROKERS.names, {"Strom": "a", "Python": "3.11", "machine": "one"})
+    results.sum_up(cases)
+    assert results.told(TAKEN, cases) == "not told"
     strom, kafka = (type("Side", (), {"name": name}) for name in BROKERS.names)
     for lost in (0.01, 0.02, 0.06):
         results.add(cases[0], strom, {"stolen": lost})
-    # As it stands on an older page.
     results.add(cases[1], kafka, {"ms": 1})
-    assert told_stolen(results, cases) == "Strom 2.0% (up to 6%)"
+    results.sum_up(cases)
+    assert results.told(TAKEN, cases) == "Strom 2.0% (up to 6%)"
