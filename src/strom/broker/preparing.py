@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from strom.broker.context import Context
 from strom.log.cold import warmed
 from strom.log.log import Log
-from strom.records.batch import HEADER_SIZE, read_header
+from strom.records.batch import HEADER_SIZE, Header, read_header
 from strom.records.validate import check_field, is_heavy
 from strom.records.walk import Facts, inspect_batch
 from strom.replication.partition import Partition
@@ -34,6 +34,21 @@ class Prepared(NamedTuple):
     request: ProduceRequest
     known: Known
     refused: dict[Place, KafkaError]
+
+
+class Task(NamedTuple):
+    """A batch for a thread, with the log that it is for."""
+
+    log: Log
+    records: memoryview
+    header: Header
+
+
+class Done(NamedTuple):
+    """A batch in its topic's form, and what was found in it."""
+
+    records: memoryview
+    facts: Facts
 
 
 def name_of(topic: ProduceTopic, context: Context) -> str | None:
@@ -63,49 +78,83 @@ def needs_thread(log: Log, records: memoryview) -> bool:
 
 
 async def prepare(request: ProduceRequest, context: Context) -> Prepared:
-    """Do what is to be done off the loop; the request must have its own records."""
-    known: dict[Place, Facts] = {}
+    """Do what is to be done off the loop; the request must have its own records.
+
+    One thread does it for all batches: to go there and back takes longer than most of them.
+    """
     refused: dict[Place, KafkaError] = {}
-    topics = []
+    tasks: dict[Place, Task] = {}
     for topic in request.topics:
         name = name_of(topic, context)
-        partitions = []
         for batch in topic.partitions:
             partition = context.replicas.find(name, batch.partition_index)
+            if partition is None:
+                continue
+            place = partition.topic, partition.index
+            try:
+                task = await task_for(partition, batch.records, context)
+            except KafkaError as error:
+                refused[place] = error
+            else:
+                if task is not None:
+                    tasks[place] = task
+    done = await context.parts.host.offload(lambda: do_all(tasks)) if tasks else {}
+    return put_together(request, context, done, refused)
+
+
+async def task_for(
+    partition: Partition, records: memoryview | None, context: Context
+) -> Task | None:
+    """Have the log ready for a batch; return what is to be done with that, if anything."""
+    # An error of the disk comes again with the append, which tells it.
+    with contextlib.suppress(OSError):
+        await warmed(partition.log.active.offset_index_now, context.parts.host.offload)
+    log = partition.log
+    if records is None or len(records) < HEADER_SIZE or not needs_thread(log, records):
+        return None
+    return Task(log, records, check_field(records, context.header.version))
+
+
+def do_all(tasks: Mapping[Place, Task]) -> dict[Place, Done | KafkaError]:
+    """Look into all the batches, after they are brought into their topics' form."""
+    done: dict[Place, Done | KafkaError] = {}
+    for place, (log, records, header) in tasks.items():
+        try:
+            if log.needs_recompression(records):
+                changed = memoryview(log.recompress(records))
+                done[place] = Done(changed, inspect_batch(read_header(changed), changed))
+            else:
+                done[place] = Done(records, inspect_batch(header, records))
+        except KafkaError as error:
+            done[place] = error
+    return done
+
+
+def put_together(
+    request: ProduceRequest,
+    context: Context,
+    done: Mapping[Place, Done | KafkaError],
+    refused: dict[Place, KafkaError],
+) -> Prepared:
+    """Return the request as it is to be appended: without a batch nothing is."""
+    known: dict[Place, Facts] = {}
+    topics = []
+    for topic in request.topics:
+        name = name_of(topic, context) or ""
+        partitions = []
+        for batch in topic.partitions:
+            place = name, batch.partition_index
+            found = refused.get(place) or done.get(place)
             ready = batch
-            if partition is not None:
-                try:
-                    ready = await prepare_batch(partition, batch, context, known)
-                except KafkaError as error:
-                    # Without a batch nothing is appended; why not is told instead of that.
-                    refused[partition.topic, partition.index] = error
-                    ready = ProducePartition(batch.partition_index, None)
+            if isinstance(found, KafkaError):
+                refused[place] = found
+                ready = ProducePartition(batch.partition_index, None)
+            elif found is not None:
+                ready = ProducePartition(batch.partition_index, found.records)
+                known[place] = found.facts
             partitions.append(ready)
         topics.append(ProduceTopic(topic.name, topic.topic_id, partitions))
     return Prepared(request.with_topics(topics), known, refused)
-
-
-async def prepare_batch(
-    partition: Partition, batch: ProducePartition, context: Context, known: dict[Place, Facts]
-) -> ProducePartition:
-    """Prepare one batch and its log; return the batch as it is to be appended."""
-    offload = context.parts.host.offload
-    # An error of the disk comes again with the append, which tells it.
-    with contextlib.suppress(OSError):
-        await warmed(partition.log.active.offset_index_now, offload)
-    log, records = partition.log, batch.records
-    if records is None or len(records) < HEADER_SIZE or not needs_thread(log, records):
-        return batch
-    header = check_field(records, context.header.version)
-
-    def work() -> tuple[memoryview, Facts]:
-        if not log.needs_recompression(records):
-            return records, inspect_batch(header, records)
-        changed = memoryview(log.recompress(records))
-        return changed, inspect_batch(read_header(changed), changed)
-
-    changed, known[partition.topic, partition.index] = await offload(work)
-    return ProducePartition(batch.partition_index, changed)
 
 
 def with_own_records(request: ProduceRequest) -> ProduceRequest:
