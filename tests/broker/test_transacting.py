@@ -115,6 +115,22 @@ def test_batches_of_no_transaction_and_of_partitions_elsewhere_are_not_asked_abo
     assert scene.asked == []
 
 
+SPOILT = {
+    "torn": lambda batch: batch[:-1],
+    "of an older format": lambda batch: batch[:16] + b"\1" + batch[17:],
+    "two batches": lambda batch: batch + batch,
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=list(SPOILT))
+def test_a_field_that_is_no_batch_opens_no_transaction(scene, spoil):
+    author, flags = Author(*scene.producer, 0), TRANSACTIONAL_FLAG
+    records = spoil(write_batch([Record(0, 1, None, b"x")], producer=author, flags=flags))
+    topic = ProduceTopic("a", None, [ProducePartition(0, memoryview(records))])
+    assert join(ProduceRequest("t", -1, 1000, [topic]), scene.context(ADDS)) == {}
+    assert scene.shard.machine.transactions["t"].state is State.EMPTY
+
+
 def test_older_clients_must_have_added_the_partition(scene):
     assert scene.codes(A, version=VERIFIES) == {A: ErrorCode.TRANSACTION_ABORTABLE}
     assert scene.codes(A, version=KNOWS_LITTLE) == {A: ErrorCode.INVALID_TXN_STATE}

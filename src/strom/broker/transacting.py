@@ -19,6 +19,7 @@ from strom.broker.coordination import java_hash
 from strom.broker.internal_topics import OFFSETS_TOPIC
 from strom.broker.shard import Shard
 from strom.records.batch import HEADER_SIZE, MAGIC, TRANSACTIONAL_FLAG
+from strom.records.validate import check_field
 from strom.transactions.beginning import NoProducer
 from strom.transactions.machine import TransactionMachine
 from strom.transactions.transaction import Producer, TopicPartition
@@ -197,9 +198,20 @@ def batches_of(request: ProduceRequest, context: Context) -> tuple[Batches, Batc
             producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
             producers = partition.log.producers
             is_known = producers is not None and producers.has_open(producer_id, epoch)
+            if not is_known and not is_batch(records, context.version):
+                continue
             found = known if is_known else new
             found[name, index] = Producer(producer_id, epoch), sequence
     return new, known
+
+
+def is_batch(records: memoryview, version: int) -> bool:
+    """Whether the field can be appended at all: else nothing of it opens a transaction."""
+    try:
+        check_field(records, version)
+    except KafkaError:
+        return False
+    return True
 
 
 def take_in(joining: Joining, context: Context) -> Refused | Coroutine[Any, Any, Refused]:
