@@ -298,7 +298,7 @@ def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
 
 
 def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
-    """The start lifts the recovery point over batches that nobody has synced."""
+    """The start was raised over batches that nobody has synced."""
     disk = new_disk()
     log = with_one_synced(disk)
     for value in (b"b", b"c", b"d"):
@@ -314,6 +314,43 @@ def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
     assert (log.start_offset, log.end_offset, values_of(log)) == (2, 2, [])
     append(log, b"next")
     assert values_of(log) == [(2, b"next")]
+
+
+def test_a_raised_start_that_is_forgotten_again_has_nothing_torn_served():
+    """Where the logs begin is noted at another time than what is on disk of them."""
+    disk = new_disk()
+    log = with_one_synced(disk)
+    for value in (b"b", b"c"):
+        append(log, value)
+        log.roll(NOW)
+    append(log, b"d")
+    disk.sync_directory(log.directory)
+    assert log.raise_start_offset(4)
+    disk.crash(Random(2))
+    again = open_log(disk, clean=False, recovery_point=log.recovery_point)
+    assert values_of(again) == [(0, b"a" * 100)]
+
+
+def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it():
+    """A checkpoint may name an earlier start, that was raised in the same way."""
+    disk = new_disk()
+    log = with_one_synced(disk)
+    append(log, b"b")
+    append(log, b"c")
+    assert log.raise_start_offset(2)
+    noted = log.recovery_point
+    log.roll(NOW)
+    append(log, b"d")
+    assert log.raise_start_offset(4)
+    append(log, b"e")
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    assert log.recovery_point == 5
+    disk.crash()
+    again = open_log(disk, clean=False, recovery_point=noted, start_offset=2)
+    assert again.end_offset == 5
+    assert values_of(again, 4) == [(4, b"e")]
 
 
 @pytest.mark.parametrize("seed", range(20))

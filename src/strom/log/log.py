@@ -60,7 +60,7 @@ class Log(AppendedLog):
             log._unsynced_parent = True
         log._activate()
         log.start_offset = max(start_offset, log.segments[0].base_offset)
-        log.recovery_point = max(min(recovery_point, log.end_offset), log.start_offset)
+        log.recovery_point = max(min(recovery_point, log.end_offset), log.segments[0].base_offset)
         if not clean:
             # Recovery may have cut and removed; a clean stop must not be said before it is sure.
             log._is_touched = log._unsynced_names = log._unsynced_aborted = True

@@ -53,7 +53,6 @@ class SegmentedLog:
         "_config",
         "_files",
         "_flushed_ms",
-        "_is_passed_over",
         "_is_touched",
         "_limits",
         "_truncations",
@@ -111,8 +110,6 @@ class SegmentedLog:
         self._truncations = 0
         #: Something was written that `close` must make durable.
         self._is_touched = False
-        #: The start was raised since the last sync, perhaps over batches that nobody has synced.
-        self._is_passed_over = False
         #: The active segment's transaction index may have entries that were not synced.
         self._unsynced_aborted = False
         #: Files were created or renamed since the directory was last synced.
@@ -264,7 +261,7 @@ class SegmentedLog:
         if self._unsynced_parent:
             directories.append(self.directory.rpartition("/")[0])
         self._unsynced_names = self._unsynced_parent = False
-        self._unsynced_aborted = self._is_passed_over = False
+        self._unsynced_aborted = False
         return Flush(disk, files, directories, self.end_offset, self._truncations)
 
     def _beside(self, segment: Segment) -> list[File]:
@@ -307,15 +304,11 @@ class SegmentedLog:
         if not self.start_offset < offset <= self.end_offset:
             return False
         self.epochs.truncate_from_start(offset)
+        # The recovery point stays where it is: what is passed over was not synced by that, and if
+        # a crash leaves a hole there, nobody would look at it.
         self.start_offset = offset
-        self._pass_over()
+        self._is_touched = True
         return True
-
-    def _pass_over(self) -> None:
-        """Have recovery begin no earlier than the log does."""
-        self.recovery_point = max(self.recovery_point, self.start_offset)
-        # The file of the last batches is not synced by that, nor the names of those that are gone.
-        self._is_touched = self._is_passed_over = True
 
     def truncate_to(self, offset: int, now_ms: int = 0) -> bool:
         """Cut off all from the offset on, with the whole batch that holds it."""
@@ -402,10 +395,10 @@ class SegmentedLog:
             files.extend(self._mark_deleted(segment))
         before = self.start_offset
         self.start_offset = max(before, self.segments[0].base_offset)
-        self._pass_over()
+        self.recovery_point = max(self.recovery_point, self.segments[0].base_offset)
         with suppress_short():
             self.epochs.truncate_from_start(self.start_offset)
-        self._unsynced_names = True
+        self._is_touched = self._unsynced_names = True
         return Retained(tuple(files), self.start_offset != before, tuple(reasons))
 
     def _mark_deleted(self, segment: Segment, *, keep_snapshot: bool = False) -> list[str]:
@@ -462,7 +455,7 @@ class SegmentedLog:
             # start finds that out and reads the batches, which are.
             active.write_indexes()
             self.take_snapshot()
-            is_unsynced = self.end_offset > self.recovery_point or self._is_passed_over
+            is_unsynced = self.end_offset > self.recovery_point or self._unsynced_names
             if is_unsynced or self._truncations or was_allocated:
                 flush = self.begin_flush()
                 flush.run()
