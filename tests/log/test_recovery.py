@@ -9,13 +9,29 @@ from hypothesis import strategies as st
 from strom.log.cold import patiently
 from strom.log.config import LogConfig
 from strom.log.recovery import NO_POINT
+from strom.records.batch import HEADER_SIZE
+from strom.records.control_key import ControlType
+from strom.records.marker import MARKER_BYTES
+from strom.records.record import Producer
 from strom.testing.disk import FakeDisk
 from tests.effort import examples
 from tests.log.cleaning import COMPACT, clean_log, pairs_of, put
-from tests.log.making import NOW, PATH, append, first_at, latest, new_disk, open_log, values_of
+from tests.log.making import (
+    NOW,
+    PATH,
+    append,
+    append_transactional,
+    end_transaction,
+    first_at,
+    latest,
+    new_disk,
+    open_log,
+    values_of,
+)
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=100)
 NAME = f"{PATH}/{0:020d}"
+PRODUCER_ID_AT = 43
 
 
 def written(count: int = 12) -> tuple[FakeDisk, list[int]]:
@@ -209,6 +225,30 @@ def test_a_damaged_snapshot_is_as_good_as_none():
     disk.corrupt(path, 3)
     assert open_log(disk, ONE_SEGMENT, recovery_point=24).end_offset == 24
     assert recovered(disk, 24).end_offset == 24
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_rotten_batch_says_nothing_of_its_producer(clean):
+    """Where no snapshot is left, producers are found again in segments that nobody has checked."""
+    disk = new_disk()
+    log = open_log(disk)
+    append_transactional(log, Producer(1, 0, 0), b"a")
+    second = log.size_bytes
+    append(log, b"b", producer=Producer(2, 0, 0))
+    marker = log.size_bytes
+    end_transaction(log, Producer(1, 0), ControlType.COMMIT)
+    for value in (b"c", b"d"):
+        log.roll(NOW)
+        append(log, value, producer=Producer(3, 0, log.end_offset - 3))
+    log.close()
+    disk.corrupt(NAME + ".log", second + PRODUCER_ID_AT)
+    for position in range(marker + HEADER_SIZE, marker + MARKER_BYTES):
+        disk.corrupt(NAME + ".log", position)
+    for offset in log.snapshots:
+        disk.remove(f"{PATH}/{offset:020d}.snapshot")
+    again = open_log(disk, clean=clean, recovery_point=5)
+    assert [each for each, _ in again.producers.items()] == [1, 3]
+    assert again.producers.get(3).last_sequence == 1
 
 
 def test_what_an_interrupted_removal_left_goes_at_the_next_start():

@@ -325,7 +325,10 @@ def replay(
             for _, header, batch in segment.batches(max(start_offset, segment.base_offset)):
                 if header.base_offset >= end_offset:
                     break
-                if header.producer_id >= 0 and header.base_offset >= start_offset:
+                if header.producer_id < 0 or header.base_offset < start_offset:
+                    continue
+                # Nobody has looked at it since it was written: what is rotten says nothing.
+                if header.crc == compute_crc(batch):
                     producers.apply(header, header.base_offset, read_marker(header, batch))
     return producers
 
