@@ -17,6 +17,7 @@ from tests.log.making import (
     end_transaction,
     new_disk,
     open_log,
+    reopen,
     values_of,
 )
 
@@ -351,6 +352,29 @@ def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it():
     again = open_log(disk, clean=False, recovery_point=noted, start_offset=2)
     assert again.end_offset == 5
     assert values_of(again, 4) == [(4, b"e")]
+
+
+def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open():
+    """A clean stop leaves a snapshot that no segment begins with; retention does not take it."""
+    disk = new_disk()
+    log = open_log(disk)
+    producer = Producer(1, 0, 0)
+    append_transactional(log, producer, b"a")
+    log = reopen(log, disk)
+    # In time the system writes it.
+    disk.open(f"{log.directory}/{1:020d}.snapshot").sync()
+    end_transaction(log, producer, ControlType.COMMIT)
+    later = NOW + SMALL.retention_ms + 1
+    log.retain(later)
+    append(log, b"b", at=later)
+    flush = log.begin_flush()
+    flush.run()
+    log.end_flush(flush, NOW)
+    # The snapshot that the first segment begins with was not waited for.
+    disk.crash()
+    log = open_log(disk, clean=False, recovery_point=log.recovery_point)
+    assert (log.start_offset, log.end_offset) == (2, 3)
+    assert log.last_stable_offset(3) == 3
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -179,9 +179,13 @@ class Loader:
         return read_snapshot(self._disk.read(path), self._label)
 
     def _newest_snapshot(self, offset: int) -> tuple[int, Producers]:
-        """Return the newest whole snapshot not above the offset, or nothing from the start."""
+        """Return the newest whole snapshot not above the offset, or nothing from the start.
+
+        Behind one that is older than all segments something is missing: transactions that it has
+        as open may have ended there, and sequences have gone on.
+        """
         for each in sorted(self._snapshots, reverse=True):
-            if each <= offset:
+            if self._segments[0].base_offset <= each <= offset:
                 producers = self._snapshot_at(each)
                 if producers is not None:
                     return each, producers
