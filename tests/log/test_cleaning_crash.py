@@ -204,3 +204,28 @@ def test_no_segment_of_a_group_stays_beside_its_replacement():
         disk.crash(Random(changes))
         again = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
         assert contents(again) in (before, after)
+
+
+def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_cut():
+    """The snapshot in front of its marker has it as open, and the later ones go with their
+    segments; but for the one that the active segment begins with, which is the newest."""
+    disk = new_disk()
+    log = open_log(disk, COMPACT)
+    producer = PRODUCERS[0]
+    put_transactional(log, producer, (b"once", b"older"))
+    put(log, (b"large", b"v" * 1700))
+    log.roll(NOW)
+    end_transaction(log, producer, ControlType.COMMIT)
+    put(log, (b"once", b"newer"))
+    for days in (0, 2, 4, 6):
+        now = NOW + days * DAY
+        put(log, (b"again", b""), at=now)
+        log.roll(now)
+        put(log, (b"again", b""), at=now)
+        log.expire_producers(now)
+        clean_log(flushed(log), disk, now_ms=now)
+        disk.sync_directory(PATH)
+    assert not any(header.is_control for header, _ in log.read_batches(0))
+    disk.crash()
+    log = open_log(disk, COMPACT, clean=False, recovery_point=log.recovery_point)
+    assert log.last_stable_offset(log.end_offset) == log.end_offset

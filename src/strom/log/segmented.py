@@ -249,6 +249,10 @@ class SegmentedLog:
             files.append(segment.file())
             if not segment.is_active:
                 files.extend(self._beside(segment))
+            elif self.recovery_point <= segment.base_offset in self.snapshots:
+                # What recovery begins with: the cleaner may have taken the ends of transactions
+                # out of what is in front of it, which an earlier one has as open.
+                files.append(disk.open(segment.path(SNAPSHOT)))
         if self._unsynced_aborted and self._active.aborted():
             # It must be there after a clean stop: then nothing would show that it is not.
             files.append(disk.open(self._active.path(TRANSACTION_INDEX)))
