@@ -147,6 +147,21 @@ def test_indexes_whose_end_is_lost_are_built_anew(lost):
     assert first_at(log, later + 3, 32).offset == 27
 
 
+def test_the_end_of_a_time_index_is_missed_also_where_the_other_index_is_whole():
+    """The latest record is far from the end: those behind it are older."""
+    disk, _ = written()
+    before = disk.read(NAME + ".timeindex")
+    log = open_log(disk, ONE_SEGMENT, recovery_point=24)
+    later = NOW + ONE_SEGMENT.retention_ms
+    for at in (later, *range(NOW, NOW + 7)):
+        append(log, b"x" * 50, at=at)
+    log.close()
+    disk.write(NAME + ".timeindex", before)
+    log = open_log(disk, ONE_SEGMENT, recovery_point=32)
+    assert patiently(lambda: log.retain(later + 1000)).files == ()
+    assert latest(log, 32).offset == first_at(log, later, 32).offset == 24
+
+
 def test_an_index_that_points_between_batches_is_found_out():
     disk, _ = written()
     stale = bytearray(disk.read(NAME + ".index"))

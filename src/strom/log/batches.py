@@ -57,9 +57,17 @@ def is_whole(file: File, end: int, offsets: range) -> bool:
     return next_position == end
 
 
-def has_later(file: File, position: int, end: int, time_ms: int) -> bool:
-    """Whether a batch from the position on has a later time."""
-    return any(header.max_timestamp > time_ms for _, header, _ in walk(file, position, end))
+def has_later(file: File, position: int, end: int, time_ms: int, last_offset: int) -> bool:
+    """Whether a batch from the position on has a later time.
+
+    The first must end with `last_offset`, if that is not -1; where it does not, the place is
+    wrong, and later times may be anywhere.
+    """
+    for _, header, _ in walk(file, position, end):
+        if header.max_timestamp > time_ms or last_offset not in (-1, header.last_offset):
+            return True
+        last_offset = -1
+    return last_offset != -1
 
 
 def _whole_batch_size(buffer: memoryview, at: int) -> int | None:

@@ -78,6 +78,14 @@ class OffsetIndex:
         at = bisect_right(self.offsets, relative_offset)
         return (self.offsets[at - 1], self.positions[at - 1]) if at else (-1, 0)
 
+    def recent(self, relative_offset: int, base_offset: int) -> tuple[int, int]:
+        """Return the same with its whole offset, or a later entry if that one is old.
+
+        What the two indexes get at once is never more than what lies behind it.
+        """
+        at = max(bisect_right(self.offsets, relative_offset), len(self.offsets) - PENDING_MAX - 1)
+        return (base_offset + self.offsets[at - 1], self.positions[at - 1]) if at > 0 else (-1, 0)
+
     def boundary_before(self, position: int) -> tuple[int, int]:
         """Return the last entry whose position is not above this one, or (-1, 0)."""
         at = bisect_right(self.positions, position)

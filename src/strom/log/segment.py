@@ -185,9 +185,10 @@ class Segment:
             self.max_time_offset = self.base_offset + relative
             # Even a segment that is too small for an index has its last entry of time.
             is_right = patiently(lambda: self._has_time(self.max_time_ms, self.max_time_offset))
-            last = offsets.floor(RELATIVE_MAX)[1]
+            last_offset, position = offsets.recent(relative, self.base_offset)
+            part = self.file(), position, self.size_bytes
             # What was written at the end may be lost, and the rest of an index is right too.
-            if not is_right or has_later(self.file(), last, self.size_bytes, self.max_time_ms):
+            if not is_right or has_later(*part, self.max_time_ms, last_offset):
                 self._mend_indexes()
         except DamagedSegmentError:
             # They cannot be checked, and lead to what is left.
