@@ -93,6 +93,25 @@ def test_creating_what_is_there_may_be_all_right(on_cluster, topic):
     assert json.loads(result.stdout) == {"created": []}
 
 
+def test_a_topic_that_is_refused_leaves_the_others_told_of(on_cluster, topic):
+    """TOP-02."""
+    result = on_cluster("topic", "create", topic, f"{topic}.a", "bad name", code=1)
+    assert result.stdout == f"Created topic {topic}.a.\n"
+    assert f"Topic '{topic}' already exists.; " in result.stderr
+    assert "'bad name'" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+    result = on_cluster("topic", "create", topic, f"{topic}.b", "--json", code=1)
+    assert json.loads(result.stdout) == {"created": [f"{topic}.b"]}
+    on_cluster("topic", "delete", f"{topic}.a", f"{topic}.b")
+
+
+def test_a_topic_that_is_only_looked_at_was_not_created(on_cluster, topic):
+    result = on_cluster("topic", "create", f"{topic}.no", "--validate-only", "--json")
+    assert json.loads(result.stdout) == {"valid": [f"{topic}.no"]}
+    assert f"{topic}.no" not in lines(on_cluster("topic", "list"))
+
+
 def test_lines_become_records_and_records_lines(on_cluster, topic):
     """PRO-17, CON-06."""
     text = "rakete1:Countdown beendet\nrakete2:Countdown: gestartet\nrakete1:Liftoff\n"

@@ -1,6 +1,7 @@
 """`strom topic`: create, list, describe, alter, delete topics; work out how large one must be."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,16 +87,31 @@ def create(options: CreateOptions) -> None:
         )
         for name in options.topics
     ]
-    created = []
     with client.refusals():
         futures = admin.create_topics(asked, validate_only=options.validate_only)
+    ignore = "TOPIC_ALREADY_EXISTS" if options.if_not_exists else None
+    report_each(options, "valid" if options.validate_only else "created", futures, ignore=ignore)
+
+
+def report_each(
+    options: ReportOptions, what: str, futures: Mapping[str, object], *, ignore: str | None = None
+) -> None:
+    """Tell what became of each topic: one that is refused leaves the others done."""
+    done, refused = [], []
     for name, future in futures.items():
-        if finished(future, ignore="TOPIC_ALREADY_EXISTS" if options.if_not_exists else None):
-            created.append(name)
-            if not options.json:
-                print("Valid" if options.validate_only else "Created", f"topic {name}.")
+        try:
+            if not finished(future, ignore=ignore):
+                continue
+        except Failure as failure:
+            refused.append(str(failure))
+            continue
+        done.append(name)
+        if not options.json:
+            print(f"{what.capitalize()} topic {name}.")
     if options.json:
-        print_json({"created": created})
+        print_json({what: done})
+    if refused:
+        raise Failure("; ".join(refused))
 
 
 def finished(future: object, *, ignore: str | None = None) -> bool:
@@ -337,15 +353,9 @@ def delete(options: DeleteOptions) -> None:
         if name not in known and not options.if_exists:
             raise client.unknown_topic(name, known)
     there = [name for name in options.topics if name in known]
-    if there:
-        with client.refusals():
-            futures = admin.delete_topics(there)
-        for name, future in futures.items():
-            finished(future)
-            if not options.json:
-                print(f"Deleted topic {name}.")
-    if options.json:
-        print_json({"deleted": there})
+    with client.refusals():
+        futures = admin.delete_topics(there) if there else {}
+    report_each(options, "deleted", futures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
