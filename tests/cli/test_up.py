@@ -10,6 +10,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.conformance.raw import Raw
+
 pytestmark = pytest.mark.slow
 
 STOP_SECONDS_MAX = 60
@@ -43,14 +45,42 @@ def test_one_command_is_a_broker(process, strom, tmp_path):
     assert strom("log", "verify", str(directory)).stdout == "Everything is as it should be.\n"
 
 
-def test_a_throw_away_broker_leaves_nothing_behind(process, strom):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_throw_away_broker_leaves_nothing_behind(process, strom, number):
+    """SIGHUP is what comes when its terminal is closed."""
     broker = process("up", "--port", "0", "--memory")
     bootstrap = ready(broker)
     made = memory_directory(broker.pid)
     assert strom("produce", "flugdaten", "Liftoff", "-b", bootstrap).exit_code == 0
     assert (made / "flugdaten-0").is_dir()
-    assert stop(broker) == 0
+    assert stop(broker, number) == 0
     assert not made.exists()
+
+
+def test_a_throw_away_broker_leaves_nothing_behind_when_it_is_ended_at_once(process):
+    broker = process("up", "--port", "0", "--memory")
+    with Raw(ready(broker)) as deaf:
+        made = memory_directory(broker.pid)
+        # Answers that nobody reads are something to wait for at a stop.
+        deaf.send_bytes(deaf.encode("api_versions", 4, {}) * 20_000)
+        broker.send_signal(signal.SIGINT)
+        while "Stopping" not in broker.stderr.readline():
+            assert broker.poll() is None
+        assert stop(broker, signal.SIGINT) == 130
+    assert not made.exists()
+
+
+def test_a_broker_that_was_told_to_outlive_its_terminal_does(process, strom):
+    """As `nohup strom up &` asks for."""
+    broker = process("up", "--port", "0", "--memory", preexec_fn=ignore_hangups)
+    bootstrap = ready(broker)
+    broker.send_signal(signal.SIGHUP)
+    assert strom("produce", "flugdaten", "Liftoff", "-b", bootstrap).exit_code == 0
+    assert stop(broker) == 0
+
+
+def ignore_hangups():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def memory_directory(pid):
@@ -105,7 +135,7 @@ def test_a_directory_that_does_not_say_whose_it_is_is_left_alone(process, tmp_pa
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_demo_that_is_stopped_takes_its_broker_with_it(process, tmp_path, number):
     demo = process("demo", env={**os.environ, "TMPDIR": str(tmp_path)})
     demo.stdout.readline()

@@ -3,8 +3,8 @@
 What belongs to a process and to no library is done here and nowhere else: the loop's kind,
 signal handlers, the root logger, the garbage collector, how many files may be open.
 
-    first SIGTERM or SIGINT    a clean stop; exit code 0
-    second                     at once, with nothing flushed; exit code 130
+    first SIGTERM, SIGINT or SIGHUP    a clean stop; exit code 0
+    second                             at once, with nothing flushed; exit code 130
     a setting that will not do, a port in use, a directory in use    one line; exit code 1
     the disk of the metadata log fails, or that of every directory   one line; exit code 1
 """
@@ -60,8 +60,21 @@ class OneLine(logging.Formatter):
         return super().formatMessage(record)
 
 
-def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int:
-    """Run a broker with these settings until it is told to stop; return the exit code."""
+def nothing() -> None:
+    """Do nothing."""
+
+
+def run(
+    static: Mapping[str, str],
+    *,
+    on_ready: Callable[[Broker], None],
+    on_abort: Callable[[], None] = nothing,
+) -> int:
+    """Run a broker with these settings until it is told to stop; return the exit code.
+
+    A second signal ends the process without a return: what must not be left then is put away by
+    `on_abort`.
+    """
     try:
         loaded = load(static)
     except SettingsError as error:
@@ -73,18 +86,20 @@ def run(static: Mapping[str, str], *, on_ready: Callable[[Broker], None]) -> int
         log.warning("%s", note)
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(serve(Broker(loaded, Host()), on_ready))
+            runner.run(serve(Broker(loaded, Host()), on_ready, on_abort))
     except (StartupError, StorageLostError) as error:
         sys.stderr.write(f"strom: {error}\n")
         return EXIT_FAILED
     return EXIT_OK
 
 
-async def serve(broker: Broker, on_ready: Callable[[Broker], None]) -> None:
+async def serve(
+    broker: Broker, on_ready: Callable[[Broker], None], on_abort: Callable[[], None]
+) -> None:
     """Run the broker on this loop, which is all its own."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, broker)
+    for number in stopping_signals():
+        loop.add_signal_handler(number, on_signal, broker, on_abort)
 
     def ready() -> None:
         # What is there now stays: the collector need not look at it again.
@@ -96,9 +111,16 @@ async def serve(broker: Broker, on_ready: Callable[[Broker], None]) -> None:
     await broker.run(on_ready=ready)
 
 
-def on_signal(broker: Broker) -> None:
+def stopping_signals() -> list[signal.Signals]:
+    """Return the signals that stop a broker: of a terminal that is closed unless under nohup."""
+    is_left_alone = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT, *([] if is_left_alone else [signal.SIGHUP])]
+
+
+def on_signal(broker: Broker, on_abort: Callable[[], None]) -> None:
     """Stop; or, if that was asked before, be gone."""
     if broker.is_stopping:
+        on_abort()
         os._exit(EXIT_INTERRUPTED)
     log.info("Stopping; a second signal ends it at once")
     broker.stop()

@@ -1,6 +1,7 @@
 """What SIGINT (Ctrl+C) and SIGTERM do to a command: it ends early, and puts away what it made.
 
-Unless a command says otherwise, either unwinds it like an exception. One that has something to
+So does SIGHUP, which comes when its terminal is closed, unless it was told to outlive that (nohup).
+Unless a command says otherwise, each unwinds it like an exception. One that has something to
 say about the work it has done so far is `stoppable`: it looks at its Stop and ends by itself.
 """
 
@@ -48,12 +49,14 @@ def stoppable() -> Iterator[Stop]:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """Let SIGTERM unwind the block, as SIGINT does anyway."""
+    """Let SIGTERM and SIGHUP unwind the block, as SIGINT does anyway."""
+    is_left_alone = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    numbers = [signal.SIGTERM, *([] if is_left_alone else [signal.SIGHUP])]
 
     def unwind(number: int) -> None:
         raise Ended(number)
 
-    with handling((signal.SIGTERM,), unwind):
+    with handling(numbers, unwind):
         yield
 
 

@@ -61,7 +61,7 @@ def up(values: Values) -> int:
         raise Failure("--dir names one directory, which has no comma in its name", USED_WRONGLY)
     from strom.broker.process import run
 
-    with directory(str(values["dir"]), in_memory=bool(values["memory"])) as path:
+    with directory(str(values["dir"]), in_memory=bool(values["memory"])) as (path, put_away):
         static = {
             "log.dirs": path,
             "listeners": f"PLAINTEXT://{bracketed(str(values['host']))}:{values['port']}",
@@ -70,15 +70,16 @@ def up(values: Values) -> int:
             static["strom.http.port"] = str(values["http_port"])
         if values["http_host"] is not None:
             static["strom.http.host"] = str(values["http_host"])
-        return run({**static, **overridden}, on_ready=announcer(values))
+        return run({**static, **overridden}, on_ready=announcer(values), on_abort=put_away)
 
 
 @contextmanager
-def directory(path: str, *, in_memory: bool) -> Iterator[str]:
-    """Give the data directory, and take it away again if it was for this run only."""
+def directory(path: str, *, in_memory: bool) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Give the data directory, and what takes it away again if it was for this run only."""
     if not in_memory:
-        yield os.path.abspath(path)
+        yield os.path.abspath(path), lambda: None
         return
+    from functools import partial
     from shutil import rmtree
     from tempfile import mkdtemp
 
@@ -86,10 +87,11 @@ def directory(path: str, *, in_memory: bool) -> Iterator[str]:
         print(f"no {MEMORY_FILE_SYSTEM} here: the files go to a temporary directory", flush=True)
     parent = MEMORY_FILE_SYSTEM if os.path.isdir(MEMORY_FILE_SYSTEM) else None
     path = mkdtemp(prefix="strom-", dir=parent)
+    put_away = partial(rmtree, path, ignore_errors=True)
     try:
-        yield path
+        yield path, put_away
     finally:
-        rmtree(path, ignore_errors=True)
+        put_away()
 
 
 def announcer(values: Values) -> "Callable[[Broker], None]":
