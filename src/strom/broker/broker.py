@@ -47,7 +47,7 @@ from strom.broker.replicas import Replicas
 from strom.broker.reports import Reports
 from strom.broker.server import Server, bind
 from strom.broker.sessions import FetchSessions
-from strom.broker.startup import StartupError, Storage, open_directories, told
+from strom.broker.startup import StartupError, Storage, open_directories, open_quorum, told
 from strom.broker.telemetry import Telemetry
 from strom.metadata import records
 from strom.metadata.broker_decisions import Heartbeat, Registration
@@ -57,7 +57,6 @@ from strom.metadata.records import Record
 from strom.metadata.settings.definition import SettingsError
 from strom.metadata.settings.load import Loaded
 from strom.metadata.settings.rules import SettingRules
-from strom.raft.voters import ReplicaKey
 from strom.replicated.runtime import Runtime
 from strom.replication.partition import Partition
 from strom.wire.errors import KafkaError
@@ -191,14 +190,9 @@ class Broker:
     async def _assemble(self, storage: Storage) -> Parts:
         """Build the parts around the metadata log, which is loaded and led from here on."""
         host, settings, cluster_id = self._host, self._loaded.settings, storage.cluster_id
-        assert storage.metadata.id is not None
         replicas = Replicas(host, self._node_id, storage.logs, self.start_task)
-        quorum = Quorum.open(
-            storage.metadata.path,
-            ReplicaKey(self._node_id, storage.metadata.id),
-            self._quorum_config(),
-            Surroundings(replicas.files, host.now_ms, host.offload, host.rng),
-        )
+        around_log = Surroundings(replicas.files, host.now_ms, host.offload, host.rng)
+        quorum = open_quorum(storage, self._node_id, self._quorum_config(), around_log)
         flushing = Flushing(host, replicas, self.start_task)
         rules = SettingRules(settings)
         controller = Controller(

@@ -94,6 +94,10 @@ class Committed(NamedTuple):
     leader_epoch: int
 
 
+class MetadataLostError(Exception):
+    """What is left of the metadata log does not tell what the cluster is."""
+
+
 class Quorum:
     """This node's replica of the metadata log, and its vote."""
 
@@ -130,7 +134,7 @@ class Quorum:
         at.files.disk.make_directory(path)
         loaded = _load(at.files, path, config, at.clock())
         voters = loaded.contents.voters or Voters.of(key, ())
-        log_end = LogEnd(max(loaded.log.epochs.latest, 0), loaded.log.end_offset)
+        log_end = LogEnd(loaded.image.leader_epoch, loaded.log.end_offset)
         node = Node(key, voters, _read_election(at.files, path), log_end, at.rng)
         return cls(loaded, node, config, at)
 
@@ -428,6 +432,7 @@ def _load(files: OpenFiles, path: str, config: QuorumConfig, now_ms: int) -> _Lo
         start_offset=0,
         now_ms=now_ms,
     )
+    _fit_to_snapshot(opened, snapshot_id, now_ms)
     if not files.disk.exists(f"{path}/{PARTITION_METADATA}"):
         content = f"version: 0\ntopic_id: {write_id(METADATA_TOPIC_ID)}".encode()
         files.disk.write_atomically(f"{path}/{PARTITION_METADATA}", content, sync=False)
@@ -442,8 +447,24 @@ def _load(files: OpenFiles, path: str, config: QuorumConfig, now_ms: int) -> _Lo
                 take_control(contents, record)
             elif record.offset >= snapshot_id.end_offset:
                 image = applied(image, read_record(record.value or b""))
-    image = image._replace(end_offset=opened.end_offset, leader_epoch=max(opened.epochs.latest, 0))
+    epoch = max(opened.epochs.latest, snapshot_id.epoch)
+    image = image._replace(end_offset=opened.end_offset, leader_epoch=epoch)
     return _Loaded(opened, image, contents, snapshot_id, bytes_read)
+
+
+def _fit_to_snapshot(opened: Log, snapshot_id: SnapshotId, now_ms: int) -> None:
+    """Have the log go on where the snapshot ends, or before; refuse what has a gap between."""
+    if opened.cut_bytes:
+        log.warning("Cut %d bytes off %s-0", opened.cut_bytes, METADATA_TOPIC)
+    if opened.start_offset > snapshot_id.end_offset:
+        # Without what was before, topics would be unknown that are there, and be put aside.
+        raise MetadataLostError(
+            f"it begins at offset {opened.start_offset}, and there is no whole snapshot of what "
+            "was before: bring back the .checkpoint file"
+        )
+    if opened.end_offset < snapshot_id.end_offset:
+        # As in Kafka: what is written below the snapshot's end would never be read.
+        opened.truncate_fully_and_start_at(snapshot_id.end_offset, now_ms)
 
 
 def _newest_snapshot(files: OpenFiles, path: str) -> tuple[Contents, SnapshotId]:
@@ -451,6 +472,7 @@ def _newest_snapshot(files: OpenFiles, path: str) -> tuple[Contents, SnapshotId]
         contents = read_snapshot(files.disk.read(f"{path}/{snapshot_id.file_name}"))
         if contents.is_whole:
             return contents, snapshot_id
+        log.warning("The snapshot %s of the metadata is not whole", snapshot_id.file_name)
     return Contents(), SnapshotId(0, 0)
 
 
@@ -459,6 +481,9 @@ def _read_election(files: OpenFiles, path: str) -> ElectionState:
         return read_election(files.disk.read(f"{path}/{QUORUM_STATE}"))
     except FileNotFoundError:
         return ElectionState()
+    except ValueError as error:
+        told = f"{error}; where this node is the only voter, remove the file"
+        raise MetadataLostError(told) from None
 
 
 def read_bootstrap(files: OpenFiles, directory: str) -> Sequence[object]:

@@ -15,7 +15,14 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from strom.broker.host import Host
-from strom.broker.quorum import DIRECTORY, QUORUM_STATE
+from strom.broker.quorum import (
+    DIRECTORY,
+    QUORUM_STATE,
+    MetadataLostError,
+    Quorum,
+    QuorumConfig,
+    Surroundings,
+)
 from strom.broker.storage import (
     Found,
     begin_metadata,
@@ -52,6 +59,16 @@ class Storage(NamedTuple):
                 directory.close(clean=clean, broker_epoch=broker_epoch)
             except OSError as error:
                 log.warning("%s has no mark of a clean stop: %s", directory.path, told(error))
+
+
+def open_quorum(storage: Storage, node_id: int, config: QuorumConfig, at: Surroundings) -> Quorum:
+    """Load the metadata log, without which there is no node."""
+    path, directory_id = storage.metadata.path, storage.metadata.id
+    assert directory_id is not None
+    try:
+        return Quorum.open(path, ReplicaKey(node_id, directory_id), config, at)
+    except (OSError, MetadataLostError) as error:
+        raise StartupError(f"cannot use {path}/{DIRECTORY}: {told(error)}") from None
 
 
 def open_directories(host: Host, settings: BrokerSettings) -> Storage:
