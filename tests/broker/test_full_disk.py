@@ -115,6 +115,18 @@ def test_a_broker_whose_disk_is_full_for_a_while_goes_on(disk, caplog):
     assert not told(caplog, logging.ERROR)
 
 
+def test_a_batch_for_which_there_is_no_room_is_told_at_once(disk, caplog):
+    """MON-12: there may be room for checkpoints, which are small."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        fill(local, raw, 1)
+        disk.is_full = True
+        assert produced(raw) == produced(raw) == "kafka_storage_error"
+        disk.is_full = False
+    (warning,) = told(caplog, logging.WARNING)
+    assert warning.startswith("The log directory /data is tried again later: [Errno 28]")
+    assert not told(caplog, logging.ERROR)
+
+
 def test_retention_makes_room_on_a_full_disk(disk, caplog):
     with broker_on(disk) as local, Raw(local.bootstrap) as raw:
         fill(local, raw, 3)

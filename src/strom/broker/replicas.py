@@ -401,8 +401,11 @@ class Replicas:
         self.news.set()
 
     def check(self, partition: Partition) -> None:
-        """Look whether the partition's log has found its disk broken."""
-        error = partition.log.failed
+        """Look whether the partition's log has found its disk broken, or full."""
+        error, refused = partition.log.failed, partition.log.refused
+        partition.log.refused = None
+        if refused is not None:
+            self._note_short(partition.directory, refused)
         # A log that was deleted meanwhile proves nothing about its disk.
         if error is not None and self.holds(partition):
             self.fail(partition.directory, error)

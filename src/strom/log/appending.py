@@ -343,6 +343,8 @@ class AppendedLog(SegmentedLog):
         # A full disk is no broken disk: what was written is cut off, and there may be room soon.
         if not is_short(error) or self._active.is_torn:
             self.failed = error
+        else:
+            self.refused = error
 
     def _storage_error(self, error: OSError) -> KafkaError:
         return KafkaError(

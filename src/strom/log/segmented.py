@@ -69,6 +69,7 @@ class SegmentedLog:
         "name",
         "producers",
         "recovery_point",
+        "refused",
         "segments",
         "snapshots",
         "start_offset",
@@ -103,6 +104,8 @@ class SegmentedLog:
         self.snapshots = loaded.snapshots
         #: The error of the disk after which this log takes nothing more.
         self.failed: OSError | None = None
+        #: Why the disk, which is only full, did not take the last batch; for who tells of it.
+        self.refused: OSError | None = None
         #: What recovery had to cut off.
         self.cut_bytes = loaded.cut_bytes
         self._flushed_ms = 0
