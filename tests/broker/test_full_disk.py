@@ -269,6 +269,39 @@ def test_a_write_that_fails_takes_the_directory_out_of_use_at_once(disk, caplog)
     assert error.startswith("The log directory /data failed ([Errno 5]")
 
 
+def committed(raw, patience_seconds=0.0):
+    """Commit an offset of a group without members; what is answered, once there is an end to it."""
+    place = {"partition_index": 0, "committed_offset": 0}
+    topics = [{"name": TOPIC, "partitions": [place]}]
+    asked = {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": topics}
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
+        answer = raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"][0]["error_code"]
+        if answer == "none" or time.monotonic() >= deadline:
+            return answer
+
+
+def test_a_write_of_a_coordinator_that_fails_does_so_too(disk, caplog):
+    local = broker_on(disk, **{"offsets.topic.num.partitions": "1"}).start()
+    with Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        assert committed(raw, PATIENCE_SECONDS) == "none"
+        disk.is_full = True
+        assert committed(raw) == "not_coordinator"
+        disk.is_full = False
+        (warning,) = told(caplog, logging.WARNING)
+        assert warning.startswith("The log directory /data is tried again later: [Errno 28]")
+        assert committed(raw, PATIENCE_SECONDS) == "none"
+        disk.fail_next("write_at", errno.EIO)
+        assert committed(raw) == "not_coordinator"
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError):
+        local.stop()
+    (error,) = told(caplog, logging.ERROR)
+    assert error.startswith("The log directory /data failed ([Errno 5]")
+
+
 def test_what_was_to_be_written_beside_a_write_that_fails_is_refused_too(disk):
     """Its partition is offline by then: who is told of success would have written to nobody."""
     local = broker_on(disk).start()

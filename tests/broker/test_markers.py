@@ -44,10 +44,14 @@ class Scene:
         self.image = Image(self.replicas)
         self.image.places.add(OFFSETS)
         self.groups = Groups(self.told)
+        #: The partitions whose disk did not take a marker.
+        self.distrusted = []
         around = SimpleNamespace(
             host=SimpleNamespace(now_ms=lambda: 1000, offload=asyncio.to_thread),
             replicas=self.replicas,
-            flushing=SimpleNamespace(on_appended=lambda _: False),
+            flushing=SimpleNamespace(
+                on_appended=lambda _: False, on_refused=self.distrusted.append
+            ),
             start_task=tasks.create_task,
         )
         transactions = SimpleNamespace(on_alone=None)
@@ -126,6 +130,7 @@ def test_what_cannot_be_written_is_tried_until_it_can_be():
         assert scene.told == [PREPARE, (B, "COMMIT", 1, 2)]
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told[2:] == [(OFFSETS, True, 1, 2), (A, "COMMIT", 1, 2), COMPLETE]
+        assert scene.distrusted == [scene.replicas.by_place[A]]
 
     staged(scenario)
 

@@ -136,6 +136,8 @@ class CoordinatorLog:
         try:
             partition.append_own(memoryview(batch), now_ms, transaction_version)
         except KafkaError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._flushing.on_refused(partition)
             raise translated(error) from error
         if self._flushing.on_appended(partition):
             self._flush_before = partition.log.end_offset

@@ -47,6 +47,10 @@ class Flushing:
             self._start_task(self._write_back(log, hint))
         return False
 
+    def on_refused(self, partition: Partition) -> None:
+        """Take notice of an append that the disk did not take: it may be full, or broken."""
+        self._replicas.check(partition)
+
     async def _write_back(self, log: Log, hint: WriteBack) -> None:
         await self._host.offload(hint.run)
         with suppress(OSError):

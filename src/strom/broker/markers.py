@@ -103,7 +103,12 @@ class Markers:
         batch = write_marker(
             outcome, producer=producer, coordinator_epoch=coordinator_epoch, now_ms=now_ms
         )
-        appended = partition.append_own(memoryview(batch), now_ms, version)
+        try:
+            appended = partition.append_own(memoryview(batch), now_ms, version)
+        except KafkaError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._around.flushing.on_refused(partition)
+            raise
         must_flush = self._around.flushing.on_appended(partition)
         if must_flush or not partition.is_committed(appended.last_offset):
             return self._settle(partition, appended.last_offset, must_flush=must_flush)
