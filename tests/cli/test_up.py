@@ -1,7 +1,9 @@
 """Brokers started from the command line, as processes."""
 
+import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -10,11 +12,15 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.broker.api.conftest import create, produce
+from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
 
 pytestmark = pytest.mark.slow
 
 STOP_SECONDS_MAX = 60
+#: How many a system may allow where somebody was thrifty.
+FEW_FILES = 256
 
 
 def ready(process):
@@ -77,6 +83,28 @@ def test_a_broker_that_was_told_to_outlive_its_terminal_does(process, strom):
     broker.send_signal(signal.SIGHUP)
     assert strom("produce", "flugdaten", "Liftoff", "-b", bootstrap).exit_code == 0
     assert stop(broker) == 0
+
+
+def test_a_flood_of_connections_leaves_files_to_those_who_are_there(process):
+    """BRK-14: a connection takes a descriptor, and so does what a broker opens for its clients."""
+    broker = process("up", "--port", "0", "--memory", preexec_fn=allow_few_files)
+    bootstrap = ready(broker)
+    with Raw(bootstrap) as raw, contextlib.ExitStack() as flood:
+        for _ in range(2 * FEW_FILES):
+            newcomer = flood.enter_context(socket.socket())
+            newcomer.setblocking(False)
+            newcomer.connect_ex(("127.0.0.1", int(bootstrap.split(":")[1])))
+        line = broker.stderr.readline()
+        while "connections at most" not in line:
+            assert line, "the broker has ended"
+            line = broker.stderr.readline()
+        create(raw, "flugdaten", partitions=20)
+        produce(raw, "flugdaten", batch([b"Liftoff"]))
+    assert stop(broker) == 0
+
+
+def allow_few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_FILES, FEW_FILES))
 
 
 def ignore_hangups():

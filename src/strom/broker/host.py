@@ -8,6 +8,8 @@ offloaded work inline in an order drawn from its seed.
 import asyncio
 import os
 import random
+import resource
+import sys
 import time
 import uuid
 from collections.abc import Callable
@@ -17,9 +19,12 @@ from typing import TypeVar
 from strom.broker.network import Network, RealNetwork
 from strom.log.cold import Offload
 from strom.log.disk import Disk, RealDisk
+from strom.log.files import OPEN_SEGMENTS_MAX
 
 Result = TypeVar("Result")
 HAS_SENDFILE = hasattr(os, "sendfile")
+#: Descriptors for what is opened for a moment: checkpoints, new logs, code that is loaded late.
+SPARE_FILES = 128
 
 
 def wall_clock_ms() -> int:
@@ -30,6 +35,12 @@ def wall_clock_ms() -> int:
 def steady_clock_ms() -> int:
     """Return milliseconds that pass whatever the time of day is set to."""
     return time.monotonic_ns() // 1_000_000
+
+
+def open_files_max() -> int:
+    """Return how many descriptors the process may have."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
 
 
 async def in_thread(work: Callable[[], Result]) -> Result:
@@ -49,6 +60,19 @@ class Host:
     rng: random.Random = field(default_factory=random.Random)
     #: Whether another process sees the same disk, and may be given work that is long.
     has_processes: bool = True
+    #: How many files and connections may be open together.
+    open_files_max: int = field(default_factory=open_files_max)
+
+    @property
+    def open_segments_max(self) -> int:
+        """How many files of logs stay open; fewer where little may be open."""
+        return min(OPEN_SEGMENTS_MAX, self.open_files_max // 4)
+
+    @property
+    def connections_max(self) -> int:
+        """How many connections leave enough to serve those who have one."""
+        spare = min(SPARE_FILES, self.open_files_max // 4)
+        return self.open_files_max - self.open_segments_max - spare
 
     @property
     def steady_ms(self) -> Callable[[], int]:

@@ -70,7 +70,7 @@ class Replicas:
         self._node_id = node_id
         self.directories = directories
         self._start_task = start_task
-        self.files = OpenFiles(host.disk, rng=host.rng)
+        self.files = OpenFiles(host.disk, open_max=host.open_segments_max, rng=host.rng)
         self._places = Places(host, self.files, node_id, directories)
         self._partitions: dict[str, dict[int, Partition]] = {}
         #: Assigned to this broker, but in a directory that is out of use; with their topics' ids.

@@ -3,6 +3,7 @@
 - `max.connections` stops accepting until somebody leaves, and so does that of one listener, for
   who comes to it; `max.connections.per.ip` (and its overrides) closes the surplus connection at
   once, as Kafka does.
+- Where the system allows fewer open files, connections leave some to serve those who have one.
 - `max.connection.creation.rate`, of the broker and of a listener, has newcomers wait (`admission`).
 - `connections.max.idle.ms` closes who neither waits for an answer nor has sent or taken any
   bytes; less than 0 closes nobody.
@@ -118,6 +119,8 @@ class Server:
         #: How large a receive buffer may be that nothing is in.
         self.kept_bytes_max = RECEIVE_BYTES if memory.is_limited else RECEIVE_KEPT_BYTES_MAX
         self.connections: set[Connection] = set()
+        #: Whether it was said that the system keeps newcomers waiting.
+        self._is_limit_told = False
         self._by_address: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
         #: Set when a connection is gone.
@@ -211,14 +214,16 @@ class Server:
 
     def _has_room(self, listener: str) -> bool:
         """Whether the broker and the listener may have another connection."""
-        settings = self._parts.settings
-        is_full = len(self.connections) >= settings.number("max.connections")
+        settings, host = self._parts.settings, self._parts.host
+        connections_max = min(settings.number("max.connections"), host.connections_max)
+        is_full = len(self.connections) >= connections_max
         limit = settings.number_for(listener, "max.connections")
         return not is_full and self._by_listener[listener] < limit
 
     def _on_newcomers(self, listener: str, listening: Listening) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             if not self._has_room(listener):
+                self._tell_of_limit()
                 self._pause_accepting(listener)
                 return
             wait_ms = self._pace.wait_ms(listener, self._parts.settings, self.now_ms())
@@ -237,6 +242,17 @@ class Server:
                 return
             self._pace.take(listener)
             self._welcome(newcomer, listener)
+
+    def _tell_of_limit(self) -> None:
+        """Say, once, if it is the system that keeps newcomers waiting: nobody has set that."""
+        host = self._parts.host
+        if len(self.connections) >= host.connections_max and not self._is_limit_told:
+            self._is_limit_told = True
+            log.warning(
+                "%d connections at most: the system allows %d open files",
+                host.connections_max,
+                host.open_files_max,
+            )
 
     def _welcome(self, newcomer: Newcomer, listener: str) -> None:
         host = newcomer.host
