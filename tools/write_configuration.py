@@ -26,7 +26,7 @@ type, default and valid values. `--override name=value` on the command line goes
 No setting is required: an empty file starts a single node with `node.id=1` that listens on port
 9092. Names that begin with `strom.` are Strom's own.
 
-Three defaults are other ones while the file names no other node, neither in
+Three defaults are other ones while the file names no node but this one, neither in
 `controller.quorum.voters` nor in `controller.quorum.bootstrap.servers`:
 `offsets.topic.replication.factor`, `transaction.state.log.replication.factor` and
 `transaction.state.log.min.isr` are then 1. Three replicas would never be in sync, and the first

@@ -22,8 +22,21 @@ def test_alone_one_replica_is_enough():
     assert values(controller_quorum_voters="") == [1, 1, 1]
 
 
-def test_who_names_its_quorum_gets_kafkas_defaults():
-    assert values(controller_quorum_voters="1@localhost:9093") == [3, 3, 2]
+@pytest.mark.parametrize(
+    "quorum",
+    [
+        {"controller_quorum_voters": "1@localhost:9093"},
+        {"controller_quorum_bootstrap_servers": "localhost:9093"},
+        {"controller_quorum_voters": " 1@a:1 ", "controller_quorum_bootstrap_servers": "a:1"},
+    ],
+)
+def test_who_names_itself_is_alone(quorum):
+    """As Kafka's own file for a single node does: nobody else is there to hold a replica."""
+    assert values(**quorum) == [1, 1, 1]
+
+
+def test_who_names_other_nodes_gets_kafkas_defaults():
+    assert values(controller_quorum_bootstrap_servers="a:9093,b:9093,c:9093") == [3, 3, 2]
 
 
 def test_what_the_file_says_counts():

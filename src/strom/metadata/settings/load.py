@@ -43,8 +43,8 @@ REMOVED: Final = {
 
 MEBIBYTE: Final = 2**20
 
-#: Who names the other nodes of its quorum; without any of these a node is a cluster of its own.
-OTHERS: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+#: Where a node names those of its quorum; who names one names itself, and is a cluster of its own.
+QUORUM: Final = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 #: What such a node has if nobody says otherwise: Kafka's three replicas would never be in sync,
 #: and its first group or transaction would wait for them.
 ALONE: Final = {
@@ -71,13 +71,18 @@ def load(static: Mapping[str, str]) -> Loaded:
     """Check the settings of a file (and of the command line over it), alone and together."""
     require_one_id(static)
     given = {key: value.strip() for key, value in static.items()}
-    is_alone = not any(given.get(each) for each in OTHERS)
-    settings = BrokerSettings(given, defaults=ALONE if is_alone else {})
+    settings = BrokerSettings(given, defaults=ALONE if is_alone(given) else {})
     require_single_node(settings)
     require_sound(settings)
     require_sound_groups(settings)
     listeners = read_listeners(settings)
     return Loaded(settings, listeners, tuple(notes_on(static, listeners)))
+
+
+def is_alone(given: Mapping[str, str]) -> bool:
+    """Whether no other node is named."""
+    named = [[each for each in given.get(key, "").split(",") if each.strip()] for key in QUORUM]
+    return all(len(each) <= 1 for each in named)
 
 
 def notes_on(static: Mapping[str, str], listeners: Listeners) -> list[str]:
