@@ -303,3 +303,28 @@ def share_something_else(raw, name):
 
 def test_an_unknown_state_is_answered_with_those_there_are(on_cluster):
     assert "preparingrebalance" in on_cluster("group", "list", "--state", "odd", code=2).stderr
+
+
+def test_a_group_whose_partitions_change_hands_is_said_to_be_in_kafkas_state(
+    on_cluster, bootstrap, group, topic
+):
+    """The client library has no name for the states that only the consumer protocol has."""
+    name = f"{group}-changes"
+    asked = {"group_id": name, "rebalance_timeout": 60_000, "member_epoch": 0}
+    asked |= {"subscribed_topic_names": [topic], "topic_partitions": []}
+    with Raw(bootstrap) as raw:
+        for member in ("first", "second"):
+            told = raw.ask("consumer_group_heartbeat", 1, asked | {"member_id": member})
+            assert told["error_code"] == "none", told
+        listed = on_cluster("group", "list", "--json").stdout
+        (state,) = [each["state"] for each in json.loads(listed) if each["group"] == name]
+        # The first was asked to give up what it reads, or will be with its next heartbeat.
+        assert state in {"Assigning", "Reconciling"}
+        assert described(on_cluster, name)["state"] in {"Assigning", "Reconciling"}
+        more = ("--state", "assigning", "--state", "Reconciling")
+        assert name in on_cluster("group", "list", *more).stdout.splitlines()
+        assert name not in on_cluster("group", "list", "--state", "stable").stdout.splitlines()
+        for shown in ("offsets", "members", "state"):
+            assert "Unknown" not in on_cluster("group", "describe", name, "--show", shown).stdout
+        refused = on_cluster("group", "reset", name, "-t", topic, "--to", "end", code=1)
+        assert "has 2 members and is Unknown" not in refused.stderr

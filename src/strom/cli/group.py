@@ -3,15 +3,15 @@
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Annotated
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure, report
+from strom.cli.group_state import NOBODY, OF_CONSUMERS, named, states, word
 from strom.cli.lag import (
-    NOBODY,
     Place,
     Position,
     assigned,
@@ -32,6 +32,15 @@ app = noun("List, describe, reset and delete consumer groups.")
 Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 #: Not without a pause, and no longer than one looks at it.
 WATCH_SECONDS_MIN, WATCH_SECONDS_MAX = 0.2, 86_400.0
+
+
+class Seen(NamedTuple):
+    """A group, and what is known of it beyond its description."""
+
+    group: "ConsumerGroupDescription"
+    state: str
+    #: Where it stands, if that was asked for.
+    positions: list[Position]
 
 
 class View(StrEnum):
@@ -62,38 +71,27 @@ def list_groups(options: ListOptions) -> None:
     """List the groups; the names alone when the output is not a terminal."""
     from confluent_kafka import ConsumerGroupState, ConsumerGroupType
 
-    states = {named(each, ConsumerGroupState, "state") for each in options.state}
-    types = {named(each, ConsumerGroupType, "type") for each in options.type}
+    by_type = {word(each): each for each in ConsumerGroupType}
+    types = {by_type[named(each, by_type, "type")] for each in options.type}
+    there_are = (*map(word, ConsumerGroupState), *OF_CONSUMERS)
+    wanted = {named(each, there_are, "state") for each in options.state}
     admin = client.admin(options)
     with client.refusals():
-        found = admin.list_consumer_groups(states=states, types=types).result()
+        found = admin.list_consumer_groups(types=types).result()
     for error in found.errors:
         raise Failure(client.text_of(error))
-    rows = sorted((each.group_id, word(each.type), word(each.state)) for each in found.valid)
+    state_of = states(admin, found.valid)
+    rows = sorted(
+        (each.group_id, word(each.type), state_of[each.group_id])
+        for each in found.valid
+        if not wanted or state_of[each.group_id] in wanted
+    )
     if options.json:
         print_json([dict(zip(("group", "type", "state"), row, strict=True)) for row in rows])
     elif sys.stdout.isatty():
         print_table(("Group", "Type", "State"), rows)
     else:
         print(*(row[0] for row in rows), sep="\n", end="\n" if rows else "")
-
-
-def named(text: str, kind: "type[Enum]", what: str) -> object:
-    """Return the member of an enumeration that a user names, in any case."""
-    known = {word(each).lower(): each for each in kind if each.name != "UNKNOWN"}
-    try:
-        return known[text.replace("_", "").replace("-", "").lower()]
-    except KeyError:
-        raise Failure(
-            f"{text!r} is no {what} of a group: there are {', '.join(sorted(known))}", USED_WRONGLY
-        ) from None
-
-
-def word(value: Enum | None) -> str:
-    """Return an enumeration's member as Kafka's tools write it: PreparingRebalance."""
-    if value is None:
-        return NOBODY
-    return value.name.title().replace("_", "").replace("Rebalancing", "Rebalance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +130,14 @@ def describe(options: DescribeOptions) -> None:
     needs_positions = options.json or options.show is not View.STATE
     while True:
         groups, faults = described(admin, options.groups)
+        state_of = states(admin, groups)
         found = [
-            (group, positions(admin, options, group) if needs_positions else []) for group in groups
+            Seen(
+                group,
+                state_of[group.group_id],
+                positions(admin, options, group) if needs_positions else [],
+            )
+            for group in groups
         ]
         # Not before: to ask may take seconds, in which the screen would be empty.
         if options.watch is not None and sys.stdout.isatty():
@@ -181,28 +185,27 @@ def described(
     return groups, faults
 
 
-def show(
-    options: DescribeOptions, groups: "list[tuple[ConsumerGroupDescription, list[Position]]]"
-) -> None:
-    """Print what was asked for of each group, given where it stands."""
+def show(options: DescribeOptions, groups: list[Seen]) -> None:
+    """Print what was asked for of each group."""
     if options.json:
-        print_json([as_json(group, found) for group, found in groups])
+        print_json([as_json(seen) for seen in groups])
         return
-    for group, found in groups:
+    for seen in groups:
         if options.show is View.STATE:
-            print_state(group)
+            print_state(seen)
         elif options.show is View.MEMBERS:
-            print_members(group, found)
+            print_members(seen)
         else:
-            print_positions(group, found)
+            print_positions(seen)
 
 
-def as_json(group: "ConsumerGroupDescription", found: list[Position]) -> dict[str, object]:
+def as_json(seen: Seen) -> dict[str, object]:
     """Return all that is known of a group."""
+    group, state, found = seen
     return {
         "group": group.group_id,
         "type": word(group.type),
-        "state": word(group.state),
+        "state": state,
         "assignor": group.partition_assignor or None,
         "coordinator": None if group.coordinator is None else group.coordinator.id,
         "members": [
@@ -220,8 +223,9 @@ def as_json(group: "ConsumerGroupDescription", found: list[Position]) -> dict[st
     }
 
 
-def print_state(group: "ConsumerGroupDescription") -> None:
+def print_state(seen: Seen) -> None:
     """Print one line of facts about a group."""
+    group = seen.group
     coordinator = group.coordinator
     where = NOBODY if coordinator is None else f"{coordinator.host}:{coordinator.port}"
     columns = ("Group", "Coordinator", "Assignor", "Type", "State", "Members#")
@@ -233,15 +237,16 @@ def print_state(group: "ConsumerGroupDescription") -> None:
                 where,
                 group.partition_assignor or NOBODY,
                 word(group.type),
-                word(group.state),
+                seen.state,
                 len(group.members),
             )
         ],
     )
 
 
-def print_members(group: "ConsumerGroupDescription", found: list[Position]) -> None:
+def print_members(seen: Seen) -> None:
     """Print who is in a group, what each reads, and how far it is behind."""
+    group, state, found = seen
     rows = []
     for each in sorted(group.members, key=lambda each: each.member_id):
         behind = lag_of(each.member_id, found)
@@ -261,7 +266,7 @@ def print_members(group: "ConsumerGroupDescription", found: list[Position]) -> N
         *("Consumer id", "Instance id", "Host", "Client id", "Partitions#"),
         *("Lag#", "Lag in time#", "Assignment"),
     )
-    print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
+    print_table(columns, rows, title=f"{group.group_id} ({state})")
 
 
 def known(value: object) -> object:
@@ -269,8 +274,9 @@ def known(value: object) -> object:
     return NOBODY if value is None else value
 
 
-def print_positions(group: "ConsumerGroupDescription", found: list[Position]) -> None:
+def print_positions(seen: Seen) -> None:
     """Print how far a group is behind."""
+    group, state, found = seen
     columns = (
         *("Topic", "Partition#", "Current offset#", "Log end offset#", "Lag#", "Lag in time#"),
         *("Consumer id", "Host", "Client id"),
@@ -285,7 +291,7 @@ def print_positions(group: "ConsumerGroupDescription", found: list[Position]) ->
         )
         for each in found
     ]
-    print_table(columns, rows, title=f"{group.group_id} ({word(group.state)})")
+    print_table(columns, rows, title=f"{group.group_id} ({state})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,8 +359,9 @@ def require_inactive(admin: "AdminClient", name: str) -> None:
         (future,) = admin.describe_consumer_groups([name]).values()
         group: ConsumerGroupDescription = future.result()
     if group.members:
+        state = states(admin, [group])[name]
         raise Failure(
-            f"group '{name}' has {len(group.members)} members and is {word(group.state)}: "
+            f"group '{name}' has {len(group.members)} members and is {state}: "
             "offsets can only be reset while nobody reads; stop the consumers first"
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from strom.cli import client
+from strom.cli.group_state import NOBODY
 from strom.cli.options import ClientOptions
 from strom.spark.marker import MARKER_METADATA
 
@@ -29,7 +30,6 @@ READING = {
     "isolation.level": "read_uncommitted",
     "enable.partition.eof": True,
 }
-NOBODY = "-"
 
 
 @dataclass(frozen=True, slots=True)
