@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strom.cli import group as cli_group
 from strom.cli import lag
+from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import produce
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
@@ -114,6 +115,33 @@ def test_a_watched_group_is_told_of_again_and_again(on_cluster, group, monkeypat
     shown = on_cluster("group", "describe", group, "--watch", "0.5", code=1).stdout
     assert waited == [0.5] * 3
     assert shown.count("Current offset") == 3
+
+
+def test_a_watcher_outlives_the_broker(strom, tmp_path, monkeypatch):
+    """It says that nobody is there, and goes on when somebody is: also by another life of it."""
+    brokers = [LocalBroker(directory=tmp_path).start()]
+    bootstrap = brokers[0].bootstrap
+    monkeypatch.setenv("STROM_BOOTSTRAP", bootstrap)
+    assert strom("topic", "create", "t").exit_code == 0
+    assert strom("group", "reset", "g", "-t", "t", "--to", "end", "--execute").exit_code == 0
+    waited = []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 1:
+            brokers[0].stop()
+        elif len(waited) == 2:
+            settings = {"listeners": f"PLAINTEXT://{bootstrap}"}
+            brokers.append(LocalBroker(settings, directory=tmp_path).start())
+        else:
+            raise InterruptedError("enough")
+
+    monkeypatch.setattr(cli_group, "time", SimpleNamespace(sleep=wait))
+    watched = strom("group", "describe", "g", "--watch", "0.5")
+    brokers[-1].stop()
+    assert len(waited) == 3, watched.output
+    assert watched.stdout.count("Current offset") == 2
+    assert watched.stderr.count(f"strom: no broker at {bootstrap}") == 1
 
 
 def test_what_a_watcher_reads_from_a_pipe_comes_at_once(on_cluster, group, monkeypatch):

@@ -126,34 +126,46 @@ class DescribeOptions(ReportOptions):
 @taking(DescribeOptions)
 def describe(options: DescribeOptions) -> None:
     """Show how far groups are behind, in messages and in time; their members; their state."""
-    admin = client.admin(options)
-    needs_positions = options.json or options.show is not View.STATE
+    failure = look(options)
+    if options.watch is None:
+        if failure is not None:
+            raise failure
+        return
     while True:
-        groups, faults = described(admin, options.groups)
-        state_of = states(admin, groups)
-        found = [
-            Seen(
-                group,
-                state_of[group.group_id],
-                positions(admin, options, group) if needs_positions else [],
-            )
-            for group in groups
-        ]
-        # Not before: to ask may take seconds, in which the screen would be empty.
-        if options.watch is not None and sys.stdout.isatty():
-            console().clear()
-        show(options, found)
-        failure = Failure("; ".join(faults)) if faults else None
-        if options.watch is None:
-            if failure is not None:
-                raise failure
-            return
         # The others are watched on: a group of Kafka Connect may be there for weeks.
         if failure is not None:
             report(failure)
         # Who reads it from a pipe sees it now, not when there is enough for a block.
         sys.stdout.flush()
         time.sleep(options.watch)
+        try:
+            failure = look(options)
+        except Failure as error:
+            failure = error
+
+
+def look(options: DescribeOptions) -> Failure | None:
+    """Show the groups once; return why some of them are missing, if they are.
+
+    With a client of its own: librdkafka loses its way to a cluster that was gone as a whole.
+    """
+    admin = client.admin(options)
+    needs_positions = options.json or options.show is not View.STATE
+    groups, faults = described(admin, options.groups)
+    state_of = states(admin, groups)
+    found = [
+        Seen(
+            group,
+            state_of[group.group_id],
+            positions(admin, options, group) if needs_positions else [],
+        )
+        for group in groups
+    ]
+    # Not before: to ask may take seconds, in which the screen would be empty.
+    if options.watch is not None and sys.stdout.isatty():
+        console().clear()
+    show(options, found)
+    return Failure("; ".join(faults)) if faults else None
 
 
 def described(
