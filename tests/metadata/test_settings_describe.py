@@ -152,3 +152,10 @@ def test_a_group_and_a_subscription_of_their_own(settings):
         "M|match||DEFAULT_CONFIG|false|false|LIST|",
         "M|metrics|a,b|CLIENT_METRICS_CONFIG|false|false|LIST|metrics=a,b:CLIENT_METRICS_CONFIG",
     ]
+
+
+def test_the_lists_of_a_subscription_are_described_as_they_count(settings):
+    (described,) = describe(
+        Resource(Kind.CLIENT_METRICS, "m"), settings, {"metrics": " a , b,a"}, ["metrics"]
+    )
+    assert described.value == "a,b"

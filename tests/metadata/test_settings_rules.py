@@ -88,18 +88,38 @@ def test_adding_to_and_taking_from_a_list():
     }
 
 
-def test_what_is_twice_in_a_list_is_written_once():
-    assert ask(TOPIC, ("cleanup.policy", SET, "compact,delete,compact")) == {
-        "cleanup.policy": "compact,delete"
+def test_a_list_is_written_as_it_came_and_counts_once():
+    for given in ("compact,delete,compact", "compact, delete"):
+        assert ask(TOPIC, ("cleanup.policy", SET, given)) == {"cleanup.policy": given}
+        assert replace(TOPIC, {}, {"cleanup.policy": given}) == {"cleanup.policy": given}
+        assert SETTINGS.of_topic("cleanup.policy", {"cleanup.policy": given}) == (
+            "compact",
+            "delete",
+        )
+    twice = {"log.cleanup.policy": "delete,delete"}
+    assert ask(ALL, ("log.cleanup.policy", SET, "delete,delete")) == twice
+    assert BrokerSettings(SETTINGS.static | twice)["log.cleanup.policy"] == ("delete",)
+    assert ask(METRICS, ("metrics", SET, "a,a")) == {"metrics": "a,a"}
+    assert ask(TOPIC, ("leader.replication.throttled.replicas", SET, "*,*"))[0] is CONFIG
+
+
+def test_what_is_given_twice_is_added_once_and_taken_away_as_often():
+    replicas = "leader.replication.throttled.replicas"
+    now = {replicas: "0:1,0:1"}
+    assert ask(TOPIC, ("cleanup.policy", APPEND, "compact,compact")) == {
+        "cleanup.policy": "delete,compact"
     }
-    assert ask(ALL, ("log.cleanup.policy", SET, "delete, delete")) == {
-        "log.cleanup.policy": "delete"
-    }
-    assert replace(TOPIC, {}, {"cleanup.policy": "delete,delete"}) == {"cleanup.policy": "delete"}
-    # Nothing else is written otherwise than it came.
-    assert ask(TOPIC, ("cleanup.policy", SET, "compact, delete")) == {
-        "cleanup.policy": "compact, delete"
-    }
+    assert ask(TOPIC, (replicas, APPEND, "0:1,1:1,1:1"), now=now) == {replicas: "0:1,0:1,1:1"}
+    assert ask(TOPIC, (replicas, SUBTRACT, "0:1"), now=now) == {replicas: "0:1"}
+    assert ask(TOPIC, (replicas, SUBTRACT, "0:1,0:1"), now=now) == {replicas: ""}
+
+
+@pytest.mark.parametrize("given", [",", " , ,"])
+def test_a_list_of_nothing_but_commas_is_refused(given):
+    refusal = "Configuration 'cleanup.policy' values must not be empty."
+    assert ask(TOPIC, ("cleanup.policy", SET, given)) == (CONFIG, refusal)
+    refusal = "Configuration 'log.cleanup.policy' values must not be empty."
+    assert ask(ALL, ("log.cleanup.policy", SET, given)) == (REQUEST, refusal)
 
 
 def test_replacing_all_settings():

@@ -143,7 +143,7 @@ def _altered(
         return None
     if operation is Operation.SET:
         assert alteration.value is not None
-        return once_each(resource[0], name, alteration.value, rules)
+        return alteration.value
     if not rules.is_list(resource[0], name):
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
@@ -151,15 +151,14 @@ def _altered(
         )
     present = _split(rules.default(resource[0], name) if before is None else before)
     given = _given(alteration.value or "")
-    if operation is Operation.APPEND:
-        return ",".join([*present, *(each for each in given if each not in present)])
-    return ",".join(each for each in present if each not in given)
-
-
-def once_each(resource_type: int, name: str, value: str, rules: Rules) -> str:
-    """Return a value as it is written down: what is twice in a list is there once, as in Kafka."""
-    entries = _split(value) if rules.is_list(resource_type, name) else []
-    return ",".join(dict.fromkeys(entries)) if len(set(entries)) < len(entries) else value
+    for each in given:
+        # One by one, as in Kafka: what is given twice is added once, but what is there twice is
+        # taken away once for each time that it is given.
+        if operation is Operation.APPEND and each not in present:
+            present.append(each)
+        if operation is Operation.SUBTRACT and each in present:
+            present.remove(each)
+    return ",".join(present)
 
 
 def _split(value: str | None) -> list[str]:
@@ -179,7 +178,7 @@ def _replacing(
     for name, value in config.items():
         if value is None:
             return _null_value(name)
-        given[name] = once_each(resource[0], name, value, rules)
+        given[name] = value
     before = image.config(resource)
     changes: dict[str, str | None] = {
         name: value for name, value in given.items() if value != before.get(name)

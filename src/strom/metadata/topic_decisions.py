@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from strom.metadata.config_decisions import Rules, checked_config, once_each
+from strom.metadata.config_decisions import Rules, checked_config
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal, attempt
 from strom.metadata.partitions import new_partition
@@ -170,7 +170,7 @@ class _Creation:
                 raise KafkaError(
                     ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}"
                 )
-            config[name] = once_each(TOPIC_RESOURCE, name, value, self._rules)
+            config[name] = value
         resource = (TOPIC_RESOURCE, self._asked.name)
         return checked_config(self._image, resource, config, self._rules)
 

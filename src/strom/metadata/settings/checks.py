@@ -57,10 +57,15 @@ class OneOf(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A list without repetition or empty items; perhaps of a few words, perhaps never empty."""
+    """A list without empty items; perhaps of a few words, perhaps never empty."""
 
     words: tuple[str, ...] = ()
     may_be_empty: bool = True
+
+    def once_each(self, value: Value) -> Value:
+        """Return the list without its repetitions."""
+        assert isinstance(value, tuple)
+        return tuple(dict.fromkeys(value))
 
     def problem(self, name: str, value: Value) -> str | None:
         """Find the first thing wrong with the list."""
@@ -68,8 +73,6 @@ class Listed(NamedTuple):
         if not value and not self.may_be_empty:
             wanted = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
             return f"Configuration '{name}' must not be empty. Valid values include: {wanted}"
-        if len(set(value)) < len(value):
-            return f"Configuration '{name}' values must not be duplicated."
         for item in value:
             if not item:
                 return f"Configuration '{name}' values must not be empty."

@@ -6,7 +6,7 @@ plain Python values; LIST is a tuple, PASSWORD and CLASS are strings.
 """
 
 from math import isinf, isnan
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
@@ -58,6 +58,14 @@ class Check(Protocol):
         """Say what is wrong with the value, in the whole sentence that the user gets."""
 
 
+@runtime_checkable
+class Unrepeated(Check, Protocol):
+    """A check of lists in which what is there twice counts once."""
+
+    def once_each(self, value: Value) -> Value:
+        """Return the list without its repetitions."""
+
+
 class Setting(NamedTuple):
     """The definition of one setting."""
 
@@ -83,6 +91,8 @@ class Setting(NamedTuple):
     def read(self, text: str) -> Value:
         """Parse and check a value; raise ValueError with Kafka's words if it will not do."""
         value = parse(self.name, self.type, text)
+        if isinstance(self.check, Unrepeated):
+            value = self.check.once_each(value)
         problem = None if self.check is None else self.check.problem(self.name, value)
         if problem:
             raise ValueError(problem)

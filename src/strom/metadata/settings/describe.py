@@ -169,8 +169,9 @@ def describe_client_metrics(
     described = []
     for name in chosen(sorted(CLIENT_METRICS), names):
         setting = CLIENT_METRICS[name]
-        value = overrides.get(name, setting.show(setting.default))
-        own = (Synonym(name, value, FROM_CLIENT_METRICS),) if name in overrides else ()
+        given = name in overrides
+        value = setting.show(setting.read(overrides[name]) if given else setting.default)
+        own = (Synonym(name, value, FROM_CLIENT_METRICS),) if given else ()
         described.append(defined(setting, value, own))
     return described
 
