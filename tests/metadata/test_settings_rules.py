@@ -180,6 +180,19 @@ def test_a_cleaner_has_a_thread():
     assert message == "requirement failed: log.cleaner.threads must be at least 1"
 
 
+@pytest.mark.parametrize("resource", [BROKER, ALL])
+@pytest.mark.parametrize("name", ["max.connections", "max.connection.creation.rate"])
+@pytest.mark.parametrize("prefix", ["", "listener.name.plaintext."])
+def test_a_limit_that_lets_nobody_in_is_refused(resource, name, prefix):
+    """Nobody could take it back: who wanted to would have to connect."""
+    wrapped = f"org.apache.kafka.common.config.ConfigException: Invalid {name} 0"
+    refusal = f"Invalid value {wrapped} for configuration Invalid dynamic configuration"
+    assert ask(resource, (prefix + name, SET, "0")) == (REQUEST, refusal)
+    assert ask(resource, (prefix + name, SET, "1")) == {prefix + name: "1"}
+    other = f"listener.name.other.{name}"
+    assert ask(resource, (other, SET, "0")) == {other: "0"}
+
+
 REFUSALS = [
     (TOPIC, ("foo", SET, "1"), CONFIG, "Unknown topic config name: foo"),
     (

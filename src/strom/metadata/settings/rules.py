@@ -12,6 +12,7 @@ from strom.metadata.settings.catalogue import (
     BROKER,
     CLIENT_METRICS,
     DYNAMIC,
+    FOR_A_LISTENER,
     GROUP,
     TOPIC,
     Kind,
@@ -20,6 +21,7 @@ from strom.metadata.settings.catalogue import (
 )
 from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError, whole
 from strom.metadata.settings.group_rules import require_sound_groups
+from strom.metadata.settings.listeners import read_listeners
 from strom.metadata.settings.load import require_sound
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
@@ -180,6 +182,7 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
     require_gradual(changed, settings)
+    require_reachable(changed)
     try:
         require_sound_groups(changed)
     except SettingsError as problem:
@@ -207,8 +210,16 @@ def require_gradual(changed: BrokerSettings, settings: BrokerSettings) -> None:
         refuse_step(f"{failed} increased to more than double the current value {before}")
 
 
+def require_reachable(changed: BrokerSettings) -> None:
+    """Refuse limits that let nobody in, who could take them back."""
+    for endpoint in read_listeners(changed).broker:
+        for name in FOR_A_LISTENER:
+            if changed.number_for(endpoint.name, name) == 0:
+                refuse_step(f"Invalid {name} 0")
+
+
 def refuse_step(why: str) -> NoReturn:
-    """Refuse a change that goes too far at once."""
+    """Refuse a change that cannot be made while the broker runs."""
     wrapped = f"org.apache.kafka.common.config.ConfigException: {why}"
     message = f"Invalid value {wrapped} for configuration Invalid dynamic configuration"
     raise KafkaError(ErrorCode.INVALID_REQUEST, message)
