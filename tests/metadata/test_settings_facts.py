@@ -134,3 +134,41 @@ def test_only_plain_digits_are_a_number(given):
 def test_only_what_java_reads_is_a_fraction(given):
     with pytest.raises(ValueError, match="Not a number of type DOUBLE"):
         BROKER["log.cleaner.io.max.bytes.per.second"].read(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("retention.ms", "1\u00a0"),
+        ("preallocate", "true\u2003"),
+        ("cleanup.policy", "delete,\u00a0compact"),
+        ("cleanup.policy", "delete\x00,compact"),
+        ("min.cleanable.dirty.ratio", "0.5\u00a0"),
+        ("min.cleanable.dirty.ratio", "ff"),
+        ("leader.replication.throttled.replicas", "\u0660:1"),
+    ],
+)
+def test_what_is_no_blank_or_digit_in_java_is_none_here(name, given):
+    """A space that does not break comes with what is copied from a page, and is not seen."""
+    with pytest.raises(ValueError, match=name):
+        TOPIC[name].read(given)
+
+
+def test_blanks_and_literals_of_java_are_read():
+    assert TOPIC["retention.ms"].read("\x1f1\x00") == 1
+    assert TOPIC["cleanup.policy"].read("\tdelete ,\n compact\x00") == ("delete", "compact")
+    for given in ("0.5f", "5e-1D", "\n0.5\r"):
+        assert TOPIC["min.cleanable.dirty.ratio"].read(given) == 0.5
+    assert TOPIC["leader.replication.throttled.replicas"].read("0:1,") == ("0:1", "")
+
+
+@pytest.mark.parametrize("span", ["P1D", "pt1h", "PT1.5S", "P1DT1M", "+PT0S"])
+def test_a_share_group_begins_a_time_span_ago(span):
+    setting = GROUP["share.auto.offset.reset"]
+    assert setting.read(f"by_duration:{span}") == f"by_duration:{span}"
+
+
+@pytest.mark.parametrize("span", ["", "P", "PT", "Px", "P1DT", "P1W", "PT1M1H", "-PT1H", "P-1D"])
+def test_what_is_no_time_span_is_refused(span):
+    with pytest.raises(ValueError, match=r"of the format 'by_duration:<PnDTnHnMn\.nS>'"):
+        GROUP["share.auto.offset.reset"].read(f"by_duration:{span}")

@@ -193,6 +193,12 @@ def test_a_limit_that_lets_nobody_in_is_refused(resource, name, prefix):
     assert ask(resource, (other, SET, "0")) == {other: "0"}
 
 
+@pytest.mark.parametrize("item", ["client_id=", "client_id=a=b", "=a", "client_id"])
+def test_a_pattern_is_one_name_and_one_expression(item):
+    refusal = f"Illegal client matching pattern: {item}"
+    assert ask(METRICS, ("match", SET, f"client_source_port=1,{item}")) == (CONFIG, refusal)
+
+
 REFUSALS = [
     (TOPIC, ("foo", SET, "1"), CONFIG, "Unknown topic config name: foo"),
     (

@@ -1,10 +1,18 @@
 """Which values are valid, in Kafka's words when they are not."""
 
+import re
 from typing import Final, NamedTuple
 
 from strom.metadata.settings.definition import Value, invalid, is_port, text_of
 
 REPLICAS_FORM: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+PAIR_OR_NOTHING: Final = re.compile("([0-9]+:[0-9]+)?")
+#: A time span as Java reads it, none of it negative: a number at least, and one behind the T.
+DURATION: Final = re.compile(
+    r"\+?P(?=.)(?:\+?[0-9]+D)?"
+    r"(?:T(?=.)(?:\+?[0-9]+H)?(?:\+?[0-9]+M)?(?:\+?[0-9]+(?:[.,][0-9]{0,9})?S)?)?",
+    re.IGNORECASE,
+)
 
 
 class Range(NamedTuple):
@@ -101,7 +109,7 @@ class Replicas:
     def problem(self, name: str, value: Value) -> str | None:
         """Refuse what is neither."""
         assert isinstance(value, tuple)
-        if value == ("*",) or all(is_pair(item) for item in value):
+        if value == ("*",) or all(PAIR_OR_NOTHING.fullmatch(item) for item in value):
             return None
         shown = f"[{', '.join(value)}]"
         wanted = f"a list of replicas in the following format: {REPLICAS_FORM}"
@@ -109,12 +117,6 @@ class Replicas:
 
     def __str__(self) -> str:
         return REPLICAS_FORM
-
-
-def is_pair(text: str) -> bool:
-    """Whether the text is two numbers with a colon between them."""
-    left, colon, right = text.partition(":")
-    return bool(colon) and left.isdecimal() and right.isdecimal()
 
 
 class Voters:
@@ -162,7 +164,10 @@ class OffsetReset:
     def problem(self, name: str, value: Value) -> str | None:
         """Refuse every other word."""
         text = str(value)
-        if text in ("earliest", "latest") or text.startswith("by_duration:P"):
+        if text in ("earliest", "latest"):
+            return None
+        way, _, span = text.partition(":")
+        if way == "by_duration" and DURATION.fullmatch(span):
             return None
         wanted = "either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
         why = f"Invalid value `{text}` for configuration {name}. The value must be {wanted}"

@@ -27,7 +27,11 @@ TYPE_NAMES: Final = (
 )
 BITS: Final = {INT: 32, SHORT: 16, LONG: 64}
 
-DOUBLE_SIGNS: Final = frozenset("0123456789+-.e \t")
+#: What Java trims; Python would also take away the spaces of other scripts, which Kafka keeps.
+BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
+#: And what it takes for blank between the entries of a list.
+BLANKS_BETWEEN: Final = " \t\n\v\f\r"
+DOUBLE_SIGNS: Final = frozenset("0123456789+-.e")
 
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
@@ -105,7 +109,7 @@ class Setting(NamedTuple):
 
 def parse(name: str, kind: int, text: str) -> Value:
     """Read a value of the type; raise ValueError with Kafka's words if it is none."""
-    trimmed = text.strip()
+    trimmed = text.strip(BLANKS)
     if kind in BITS:
         return parse_whole(name, kind, text)
     if kind == BOOLEAN:
@@ -115,13 +119,13 @@ def parse(name: str, kind: int, text: str) -> Value:
     if kind == DOUBLE:
         return parse_double(name, text)
     if kind == LIST:
-        return tuple(item.strip() for item in trimmed.split(",")) if trimmed else ()
+        return tuple(item.strip(BLANKS_BETWEEN) for item in trimmed.split(",")) if trimmed else ()
     return trimmed
 
 
 def parse_whole(name: str, kind: int, text: str) -> int:
     """Read a whole number that fits the type."""
-    number = whole(text.strip(), BITS[kind])
+    number = whole(text.strip(BLANKS), BITS[kind])
     if number is None:
         raise ValueError(invalid(name, text, f"Not a number of type {TYPE_NAMES[kind]}"))
     return number
@@ -148,10 +152,14 @@ def is_port(text: str) -> bool:
 
 def parse_double(name: str, text: str) -> float:
     """Read a number with a fraction."""
+    digits = text.strip(BLANKS)
+    if digits[-1:] in ("d", "D", "f", "F") and digits[-2:-1] in DOUBLE_SIGNS:
+        # Java's literals say how long they are.
+        digits = digits[:-1]
     try:
-        number = float(text)
+        number = float(digits)
         # float() alone would take underscores and the words inf and nan in any case.
-        if text.strip().lstrip("+-") in ("NaN", "Infinity") or set(text.lower()) <= DOUBLE_SIGNS:
+        if digits.lstrip("+-") in ("NaN", "Infinity") or set(digits.lower()) <= DOUBLE_SIGNS:
             return number
     except ValueError:
         pass

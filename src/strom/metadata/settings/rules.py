@@ -317,12 +317,13 @@ def read_match(text: str) -> dict[str, str]:
 
     patterns = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, pattern = (part.strip() for part in item.partition("="))
+        name, _, pattern = (part.strip() for part in item.partition("="))
+        readable = bool(pattern) and "=" not in pattern
         try:
             re.compile(pattern)
         except re.error:
-            equals = ""
-        if not equals or name not in CLIENT_PROPERTIES:
+            readable = False
+        if not readable or name not in CLIENT_PROPERTIES:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {item}")
         patterns[name] = pattern
     return patterns
