@@ -7,7 +7,7 @@ loggers, which are no metadata and are forgotten when it stops.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -15,11 +15,12 @@ from typing import Final, TypeVar
 from strom.broker.context import Context, Parts
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide_in_turns
 from strom.broker.turns import portions
-from strom.metadata.config_decisions import Altered, Operation
+from strom.metadata.config_decisions import Altered, Operation, check_type
 from strom.metadata.controller import Controller
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal, attempt
 from strom.metadata.records import BROKER_RESOURCE, Record
+from strom.metadata.settings.definition import whole
 from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -103,9 +104,18 @@ def check_one(
     check(*item)
 
 
+def check_given(names: Sequence[str], without_value: Iterable[str]) -> None:
+    """Refuse settings that are named twice, or that have no value and need one."""
+    if len(set(names)) < len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    if nothing := ", ".join(without_value):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {nothing}")
+
+
 def require_own_broker(resource: Resource, context: Context) -> None:
-    """Refuse the settings of another broker."""
+    """Refuse the settings of another broker, and of what has none."""
     kind, name = resource
+    check_type(kind)
     if kind != BROKER_RESOURCE or not name:
         return
     own = context.parts.node_id
@@ -118,12 +128,12 @@ def require_own_broker(resource: Resource, context: Context) -> None:
 
 def read_node_id(name: str) -> int:
     """Read a broker's number."""
-    try:
-        return int(name)
-    except ValueError:
+    number = whole(name)
+    if number is None:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
-        ) from None
+        )
+    return number
 
 
 # Loggers.

@@ -217,10 +217,11 @@ def _checked(
     altered = change
 
     def records() -> tuple[Record, ...]:
-        check_resource(image, resource)
+        check_resource(resource)
         after = dict(image.config(resource)) | altered
         config = {name: value for name, value in after.items() if value is not None}
         checked_config(image, resource, config, rules)
+        check_exists(image, resource)
         _check_min_insync(image, resource, altered)
         return tuple(
             Config(resource_type=resource[0], resource_name=resource[1], name=name, value=value)
@@ -230,23 +231,33 @@ def _checked(
     return attempt(records)
 
 
-def check_resource(image: Image, resource: Resource) -> None:
-    """Refuse a resource that cannot have settings."""
-    kind, name = resource
+def check_type(kind: int) -> None:
+    """Refuse what has no settings."""
     if kind not in RESOURCE_TYPES:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+
+
+def check_resource(resource: Resource) -> None:
+    """Refuse a resource that cannot have settings, whether it exists or not."""
+    kind, name = resource
+    check_type(kind)
     if kind == TOPIC_RESOURCE:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         check_topic_name(name)
-        if name not in image.topics_by_name:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
-            )
     elif kind == GROUP_RESOURCE and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     elif kind == CLIENT_METRICS_RESOURCE and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+
+
+def check_exists(image: Image, resource: Resource) -> None:
+    """Refuse the settings of a topic that is not there."""
+    kind, name = resource
+    if kind == TOPIC_RESOURCE and name not in image.topics_by_name:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+        )
 
 
 def _check_min_insync(image: Image, resource: Resource, changes: Mapping[str, str | None]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from strom.broker.api import alter_configs, describe_configs, incremental_alter_configs
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
-SET, DELETE, APPEND = 0, 1, 2
+SET, DELETE, APPEND, SUBTRACT = range(4)
 STOCK = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
@@ -197,6 +197,52 @@ def test_a_broker_is_named_by_a_number_that_a_broker_can_have(raw, name):
     found = describe(raw, BROKER, name)
     assert found["error_code"] == "invalid_request"
     assert found["error_message"] == f"Broker id must be an integer, but it is: {name}"
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (("num.io.threads", APPEND, "1"), "invalid_config",
+         "Config value append is not allowed for config key: num.io.threads"),
+        (("num.io.threads", SUBTRACT, "1"), "invalid_config",
+         "Config value subtract is not allowed for config key: num.io.threads"),
+        (("foo.bar", APPEND, "1"), "invalid_config", "Unknown config name: foo.bar"),
+        (("listener.name.plaintext.max.connections", SUBTRACT, "1"), "invalid_config",
+         "Unknown config name: listener.name.plaintext.max.connections"),
+        (("num.io.threads", 9, "1"), "invalid_request", "Unknown operations type 9"),
+    ],
+)  # fmt: skip
+def test_operations_on_a_broker_are_refused_in_words_of_their_own(raw, name, asked, code, message):
+    assert change(raw, BROKER, name, asked) == (code, message)
+
+
+def test_a_bad_value_is_told_rather_than_that_the_topic_is_missing(raw):
+    """Kafka looks at the settings first, and at the topic once they can be."""
+    bad = "Invalid value soon for configuration retention.ms: Not a number of type LONG"
+    assert change(raw, TOPIC, "none", ("retention.ms", SET, "soon")) == ("invalid_config", bad)
+    missing = "The topic 'none' does not exist."
+    assert change(raw, TOPIC, "none", ("retention.ms", SET, "1")) == (
+        "unknown_topic_or_partition",
+        missing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "asked", "message"),
+    [
+        (77, "x", [("segment.ms", APPEND, "1")], "Unknown resource type 77"),
+        (77, "x", [("segment.ms", 9, "1")], "Unknown resource type 77"),
+        (BROKER, " 1", [("num.io.threads", SET, "8")], "Node id must be an integer, but it is:  1"),
+        (BROKER, "1_", [("num.io.threads", SET, "8")], "Node id must be an integer, but it is: 1_"),
+        (TOPIC, "none", [("segment.ms", SET, None), ("retention.ms", APPEND, None)],
+         "Null value not supported for : segment.ms, retention.ms"),
+        (BROKER, "7", [("num.io.threads", SET, None)],
+         "Null value not supported for : num.io.threads"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_improperly_is_told_first(raw, kind, name, asked, message):
+    assert change(raw, kind, name, *asked) == ("invalid_request", message)
 
 
 def test_a_limit_of_thousands_of_digits_is_refused_as_others_are(raw):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
-from strom.broker.resources import alter_in_turns, require_own_broker
+from strom.broker.resources import alter_in_turns, check_given, require_own_broker
 from strom.broker.turns import answer_of
 from strom.metadata.config_decisions import Altered
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
-from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.errors import ErrorCode
 from strom.wire.lazy import lazy
 
 if TYPE_CHECKING:
@@ -58,9 +58,8 @@ async def handle(
 
 def check(resource: Resource, given: Given, context: Context) -> None:
     """Refuse what is not even asked properly, and another broker's settings."""
+    check_given([each.name for each in given], (each.name for each in given if each.value is None))
     require_own_broker(resource, context)
-    if len({each.name for each in given}) < len(given):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def respond(resources: list[Resource], outcomes: Altered) -> answer.AlterConfigsResponse:

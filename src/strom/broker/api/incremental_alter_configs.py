@@ -4,7 +4,8 @@ Behaviour:
 - Resources succeed or fail one by one, each as a whole; one given twice is INVALID_REQUEST.
 - A broker changes its own settings and those of all brokers (the empty name), no other broker's.
 - The levels of the broker's loggers change at once and are forgotten when it stops.
-- An operation that does not exist is UNKNOWN_SERVER_ERROR, as in Kafka.
+- An operation that does not exist is UNKNOWN_SERVER_ERROR, for a broker's settings INVALID_REQUEST,
+  as in Kafka.
 - Many resources are decided on a portion at a time: after a crash some may be changed.
 
 Versions:
@@ -22,6 +23,7 @@ from strom.broker.resources import (
     alter_in_turns,
     change_logger,
     check_each,
+    check_given,
     check_logger_change,
     read_node_id,
     require_own_broker,
@@ -30,6 +32,9 @@ from strom.broker.turns import answer_of
 from strom.metadata.config_decisions import Alteration, Altered, Operation
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
+from strom.metadata.records import BROKER_RESOURCE
+from strom.metadata.settings.catalogue import BROKER
+from strom.metadata.settings.definition import LIST
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import lazy
 
@@ -73,18 +78,47 @@ def respond(resources: list[Resource], outcomes: Altered) -> answer.IncrementalA
 
 def check(resource: Resource, given: Given, context: Context) -> None:
     """Refuse what is not even asked properly, and what is the broker's own affair."""
+    without_value = (
+        each.name
+        for each in given
+        if each.value is None and each.config_operation != Operation.DELETE
+    )
+    check_given([each.name for each in given], without_value)
+    if resource[0] == LOGGER_RESOURCE:
+        check_operations(given)
+        check_loggers(resource[1], given, context.parts.node_id)
+        return
+    require_own_broker(resource, context)
+    if resource[0] == BROKER_RESOURCE:
+        check_broker_operations(given)
+    check_operations(given)
+
+
+def check_operations(given: Given) -> None:
+    """Refuse an operation that does not exist."""
     if any(each.config_operation not in OPERATIONS for each in given):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if len({each.name for each in given}) < len(given):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
+def check_broker_operations(given: Given) -> None:
+    """Refuse operations on a broker's settings; Kafka has other words for it than for a topic's."""
     for each in given:
-        if each.value is None and each.config_operation != Operation.DELETE:
+        if each.config_operation not in OPERATIONS:
             raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"Null value not supported for : {each.name}"
+                ErrorCode.INVALID_REQUEST, f"Unknown operations type {each.config_operation}"
             )
-    require_own_broker(resource, context)
-    if resource[0] == LOGGER_RESOURCE:
-        check_loggers(resource[1], given, context.parts.node_id)
+    for each in given:
+        operation = Operation(each.config_operation)
+        if operation not in (Operation.APPEND, Operation.SUBTRACT):
+            continue
+        setting = BROKER.get(each.name)
+        if setting is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {each.name}")
+        if setting.type != LIST:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Config value {operation.name.lower()} is not allowed for config key: {each.name}",
+            )
 
 
 def check_loggers(name: str, given: Given, own: int) -> None:
