@@ -17,7 +17,7 @@ from strom.broker.noted import clean_offset_of, start_offset_of
 from strom.broker.replicas import Replicas
 from strom.log.checkpoints import CLEANER, LOG_START
 from strom.log.cold import warmed
-from strom.log.directory import FoundPartition, LogDirectory
+from strom.log.directory import FoundPartition, LogDirectory, has_room_for_future
 from strom.log.disk import is_short
 from strom.log.log import Log
 from strom.replication.mover import Move, MoveStoppedError, first_to_copy
@@ -68,6 +68,8 @@ class Moves:
 
     def begin(self, topic: str, index: int, path: str) -> None:
         """Begin to move the partition, or go elsewhere with it; raise a KafkaError if not."""
+        if not has_room_for_future(topic, index):
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         target = self._directory(path)
         partition = self._replicas.find(topic, index)
         if partition is None:

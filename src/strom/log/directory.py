@@ -45,6 +45,8 @@ FUTURE_SUFFIX = "-future"
 META_VERSION = "1"
 #: Linux allows 255 bytes; Kafka leaves room in the same way.
 NAME_LENGTH_MAX = 255
+#: An id as it stands in the name of a directory.
+UNIQUE_LENGTH = 32
 #: The file is the same for all partitions of a topic; so many of them are not read again.
 TOPICS_READ_MAX = 256
 
@@ -276,6 +278,15 @@ def parse_name(name: str) -> tuple[str, int, bool] | None:
     if not topic or not index.isdecimal() or not index.isascii():
         return None
     return topic, int(index), is_future
+
+
+def has_room_for_future(topic: str, index: int) -> bool:
+    """Whether the name of a future copy has room for the topic's whole name.
+
+    After a restart that name is all that tells whose copy it is.
+    """
+    tail = f"-{index}.{'0' * UNIQUE_LENGTH}{FUTURE_SUFFIX}"
+    return len(topic) + len(tail) <= NAME_LENGTH_MAX
 
 
 def _suffixed(topic: str, index: int, unique: str, suffix: str) -> str:

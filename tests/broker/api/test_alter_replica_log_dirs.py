@@ -99,6 +99,33 @@ def test_a_partition_is_moved_with_all_that_it_has(raw, broker, name, version):
     assert (Path(there) / f"{name}-0").is_dir()
 
 
+def test_a_topic_moves_only_if_its_copy_can_have_its_name(raw, broker, name):
+    """A copy under half a name would be nobody's after a crash, and it may be all there is."""
+    fits, too_long = name.ljust(213, "x"), name.ljust(214, "x")
+    for topic in (fits, too_long):
+        create(raw, topic, partitions=1)
+    _, there = elsewhere(broker, raw, fits)
+    assert move(raw, fits, 0, there) == "none"
+    wait_moved(raw, fits, there)
+    here, there = elsewhere(broker, raw, too_long)
+    for path in (here, there, "/nowhere"):
+        assert move(raw, too_long, 0, path) == "invalid_topic_exception"
+    assert places(raw, too_long) == ([here], [])
+
+
+def test_a_partition_named_twice_is_answered_once_and_goes_where_it_was_sent_last(
+    raw, broker, name
+):
+    create(raw, name, partitions=1)
+    here, there = elsewhere(broker, raw, name)
+    twice = [
+        {"path": path, "topics": [{"name": name, "partitions": [0, 0]}]} for path in (here, there)
+    ]
+    (found,) = raw.ask("alter_replica_log_dirs", 2, {"dirs": twice})["results"]
+    assert found["partitions"] == [{"partition_index": 0, "error_code": "none"}]
+    wait_moved(raw, name, there)
+
+
 def test_a_partition_is_written_and_read_while_it_moves_back_and_forth(raw, broker, name):
     create(raw, name, partitions=1, segment_bytes=1 << 20)
     written, stop = [], threading.Event()

@@ -8,6 +8,9 @@ Behaviour:
 - A path that is no log directory is LOG_DIR_NOT_FOUND, a failed one KAFKA_STORAGE_ERROR, a
   cordoned one INVALID_REPLICA_ASSIGNMENT, also for what is in it; a partition that is not here
   is UNKNOWN_TOPIC_OR_PARTITION.
+- A topic whose name is so long that a copy's directory cannot have all of it, from 214 characters
+  on, is INVALID_TOPIC_EXCEPTION: after a crash nobody would know whose copy that is.
+- A partition that is named several times is answered once, and goes where the last one says.
 
 Versions:
 - v1 and v2 differ in encoding only.
@@ -46,12 +49,13 @@ class Wish(NamedTuple):
 
 def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply | Ordered:
     """Begin every move."""
-    wishes = [
-        Wish(topic.name, index, directory.path)
+    paths = {
+        (topic.name, index): directory.path
         for directory in request.dirs
         for topic in directory.topics
         for index in topic.partitions
-    ]
+    }
+    wishes = [Wish(*partition, path) for partition, path in paths.items()]
     return answer_each(
         wishes,
         lambda wish: begin(wish, context),
