@@ -120,6 +120,14 @@ def test_every_version_is_answered_in_its_own_way(raw, version):
         assert refused["results"] == []
 
 
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_levels_move_however_little_time_there_is(raw, timeout):
+    done = update(raw, 2, ("transaction.version", 2, 1), timeout=timeout)
+    assert (done["error_code"], done["error_message"]) == ("none", None)
+    refused = update(raw, 2, ("nope", 1, 1), timeout=timeout)
+    assert refused["error_code"] == "invalid_update_version"
+
+
 def test_a_broker_that_serves_is_not_forgotten(raw):
     found = raw.ask("unregister_broker", 0, {"broker_id": 1})
     assert found["error_code"] == "invalid_request"

@@ -50,6 +50,19 @@ def test_every_version_grows_and_the_new_partition_is_there_at_once(raw, topic, 
     assert found["topics"][0]["partitions"][0]["offset"] == 0
 
 
+def test_a_name_given_twice_does_not_count_for_the_others(raw, name):
+    """Not with its partitions, which may be more than a request may ask for."""
+    many, good = wanted(name, num_partitions=10_001), wanted(f"{name}-good")
+    asked = {"topics": [many, good, many], "timeout": 10_000}
+    answers = raw.ask("create_topics", 7, asked)["topics"]
+    assert [(each["name"], each["error_code"], each["error_message"]) for each in answers] == [
+        (name, "invalid_request", "Duplicate topic name."),
+        (f"{name}-good", "none", None),
+    ]
+    told = raw.ask("create_topics", 7, asked | {"timeout": 0})["topics"]
+    assert [each["error_code"] for each in told] == ["invalid_request", "request_timed_out"]
+
+
 @pytest.mark.parametrize("timeout", [0, -5])
 def test_without_time_nothing_is_begun(raw, name, timeout):
     asked = {"topics": [wanted(name)], "timeout": timeout}

@@ -15,6 +15,7 @@ Versions:
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
@@ -42,6 +43,8 @@ VERSIONS = range(2, 8)
 
 #: A topic is described with dozens of settings.
 TOPICS_AT_ONCE = 8
+#: A name given twice is no decision: neither time nor the number of all partitions matters to it.
+TWICE = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
 
 
 def handle(request: asked.CreateTopicsRequest, context: Context) -> Ordered:
@@ -53,30 +56,33 @@ async def create_and_tell(
     request: asked.CreateTopicsRequest, context: Context
 ) -> answer.CreateTopicsResponse | Large:
     """Answer with the topics as they are."""
+    counted = Counter(topic.name for topic in request.topics)
+    created: Created = dict.fromkeys(counted, TWICE)
+    named_once = [topic for topic in request.topics if counted[topic.name] == 1]
     try:
-        created = await create(request, context)
+        created |= await create(named_once, request, context)
     except KafkaError as error:
-        refusal = Refusal.of(error)
-        created = {topic.name: refusal for topic in request.topics}
+        created |= dict.fromkeys((topic.name for topic in named_once), Refusal.of(error))
     settings = context.settings
     return answer_of(len(created), lambda: respond(created, settings), at_once=TOPICS_AT_ONCE)
 
 
-async def create(request: asked.CreateTopicsRequest, context: Context) -> Created:
-    """Return what became of every topic, in the order in which they are asked for."""
+async def create(
+    topics: list[asked.CreatableTopic], request: asked.CreateTopicsRequest, context: Context
+) -> Created:
+    """Return what became of these topics."""
     counts = {
         each.name: count_asked(each.num_partitions, each.assignments, context.topic_defaults)
-        for each in request.topics
+        for each in topics
     }
-    created = await create_in_turns(
+    return await create_in_turns(
         context,
         request.timeout,
-        [(topic.name, topic) for topic in request.topics],
+        [(topic.name, topic) for topic in topics],
         read_topic,
         counts,
         validate_only=request.validate_only,
     )
-    return {name: created[name] for name in counts}
 
 
 def respond(created: Created, settings: BrokerSettings) -> answer.CreateTopicsResponse:

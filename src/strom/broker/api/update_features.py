@@ -3,6 +3,7 @@
 Behaviour:
 - All features move or none does; the reason is that of the first that cannot.
 - A level goes down only if the client allows it; `metadata.version` never does.
+- The client's time is not looked at, as in Kafka.
 
 Versions:
 - v0 has a flag where v1 says which way a level may go. v0 and v1 answer feature by feature if
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
-from strom.broker.deciding import decide
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.metadata.feature_decisions import FeatureUpdate, UpgradeType
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.lazy import import_schema, lazy
@@ -89,7 +90,7 @@ async def handle(
     try:
         await decide(
             parts,
-            request.timeout,
+            TIMEOUT_DEFAULT,
             parts.controller.update_features,
             [read_update(each) for each in request.feature_updates],
             validate_only=request.validate_only,
