@@ -31,7 +31,7 @@ from kio.schema.voters_record.v0.data import VotersRecord
 from kio.serial import entity_reader, entity_writer
 
 from strom.wire.guard import check_counts, cut_unknown, guarded_reader, walk
-from strom.wire.primitives import MalformedFrame, varint
+from strom.wire.primitives import MalformedFrame, read_text, text, varint
 
 HUGE = [2**27, 2**31 - 1]
 
@@ -48,6 +48,29 @@ def test_flexible_count_that_lies_is_refused(entity, count):
 def test_legacy_count_that_lies_is_refused(entity, count):
     with pytest.raises(MalformedFrame, match="array"):
         check_counts(entity, struct.pack(">i", count) + b"xx")
+
+
+@pytest.mark.parametrize("size", [32767, 32768, 40_000, 2**21])
+def test_a_string_is_no_longer_than_the_older_encoding_can_tell(size):
+    name = "x" * size
+    topic = CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=(), configs=()
+    )
+    buffer = BytesIO()
+    entity_writer(CreateTopicsRequest)(buffer, CreateTopicsRequest(topics=(topic,)))
+    read = guarded_reader(CreateTopicsRequest)
+    if size == 32767:
+        assert read(buffer.getvalue()).topics[0].name == name
+        return
+    with pytest.raises(MalformedFrame, match="a string of more than 32767 bytes"):
+        read(buffer.getvalue())
+
+
+def test_a_string_read_by_hand_has_the_same_limit():
+    for size in (0, 32767):
+        assert read_text(text("x" * size, True), 0, True)[0] == "x" * size
+    with pytest.raises(MalformedFrame, match="a string of 32768 bytes"):
+        read_text(text("x" * 32768, True), 0, True)
 
 
 def test_count_inside_an_element_is_checked():

@@ -6,11 +6,15 @@
   before kio sees it: an element takes one at least.
 - kio reads an array that is null also where the protocol does not allow that. No handler expects
   it, so it is refused here, as Apache Kafka does.
+- kio reads strings of any length where the encoding is flexible. None is longer than the older
+  encoding can tell, here as in Apache Kafka: one that is could be written to no record that has
+  the older one, and its clients refuse whole answers for it.
 - kio raises KeyError for a tagged field that it does not know, which the protocol says to step
   over: that is how newer clients talk to older brokers. Such fields are cut out.
 
 Most messages need no walk. In the flexible encoding a large count takes at least three bytes
 with their high bit set, one after the other, and a message without three such bytes has none.
+The length of a string that is too long takes two of them, in a message that is longer still.
 """
 
 import re
@@ -21,7 +25,14 @@ from types import UnionType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 from strom.wire.lazy import import_schema
-from strom.wire.primitives import INT16, INT32, MalformedFrame, read_varint, varint
+from strom.wire.primitives import (
+    INT16,
+    INT32,
+    TEXT_BYTES_MAX,
+    MalformedFrame,
+    read_varint,
+    varint,
+)
 
 
 class Cut(NamedTuple):
@@ -37,6 +48,7 @@ Step = Callable[[bytes, int, list[Cut]], int]
 
 #: What is below, 2^21 elements, does no harm.
 _LARGE_NUMBER: Final = re.compile(rb"[\x80-\xff]{3}")
+_LONG_TEXT: Final = re.compile(rb"[\x80-\xff]{2}[\x02-\x7f]")
 _FIXED_SIZES: Final = {
     **dict.fromkeys(("bool", "int8", "uint8"), 1),
     **dict.fromkeys(("int16", "uint16", "error_code"), 2),
@@ -117,8 +129,9 @@ def check_nulls(message: object, nested: tuple[Nested, ...]) -> None:
 
 
 def check_counts(entity: type[Any], data: bytes) -> None:
-    """Raise MalformedFrame if an array of the message cannot be as long as it claims."""
-    if not entity.__flexible__ or _LARGE_NUMBER.search(data):
+    """Raise MalformedFrame if an array cannot be as long as it claims, or a string must not be."""
+    may_have_long_text = len(data) > TEXT_BYTES_MAX and _LONG_TEXT.search(data)
+    if not entity.__flexible__ or _LARGE_NUMBER.search(data) or may_have_long_text:
         walk(entity, data, [])
 
 
@@ -213,13 +226,21 @@ def _value(kind: str, *, flexible: bool) -> Step:
     if size is not None:
         return lambda data, position, cuts: position + size
     if flexible:
-        return _skip_compact
+        return _skip_compact_text if kind == "string" else _skip_compact
     return _skip_text if kind == "string" else _skip_bytes
 
 
 def _skip_compact(data: bytes, position: int, cuts: list[Cut]) -> int:
     size, position = read_varint(data, position)
     return position + max(size - 1, 0)
+
+
+def _skip_compact_text(data: bytes, position: int, cuts: list[Cut]) -> int:
+    end = _skip_compact(data, position, cuts)
+    # A string that is just short enough has three bytes for its length.
+    if end - position - 3 > TEXT_BYTES_MAX:
+        raise MalformedFrame(f"a string of more than {TEXT_BYTES_MAX} bytes")
+    return end
 
 
 def _skip_text(data: bytes, position: int, cuts: list[Cut]) -> int:

@@ -22,6 +22,9 @@ Value = TypeVar("Value")
 
 #: An unsigned varint of 32 bits takes five bytes at most.
 VARINT_BYTES_MAX: Final = 5
+#: What a string may have in either encoding: the older one has 16 bits for it, and so have records
+#: that names are written to.
+TEXT_BYTES_MAX: Final = 32767
 #: Those of one byte, as nearly all are.
 _SHORT: Final = tuple(bytes((each,)) for each in range(0x80))
 #: Topic ids by their bytes; both are values, so whoever asks may have them.
@@ -90,6 +93,8 @@ def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None
     if flexible:
         size, position = read_varint(buffer, position)
         size -= 1
+        if size > TEXT_BYTES_MAX:
+            raise MalformedFrame(f"a string of {size} bytes")
     else:
         (size,) = INT16.unpack_from(buffer, position)
         position += 2

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from strom.broker.api import alter_configs, describe_configs, incremental_alter_configs
+from tests.conformance.raw import Raw
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -250,3 +251,15 @@ def test_a_limit_of_thousands_of_digits_is_refused_as_others_are(raw):
     code, message = change(raw, BROKER, "1", (key, SET, f"localhost:{'9' * 5000}"))
     assert code == "invalid_request"
     assert "write host:count" in message
+
+
+def test_a_name_that_no_record_can_hold_ends_the_connection(broker):
+    """It would be written to the metadata log, and Kafka's clients could list nothing any more."""
+    setting = {"name": "metrics", "config_operation": SET, "value": "a"}
+    resource = {"resource_type": METRICS, "resource_name": "m" * 40_000, "configs": [setting]}
+    with Raw(broker.bootstrap) as raw:
+        raw.send("incremental_alter_configs", 1, {"resources": [resource]})
+        assert raw.closed()
+    with Raw(broker.bootstrap) as raw:
+        listed = raw.ask("list_config_resources", 1, {"resource_types": [METRICS]})
+        assert "m" * 40_000 not in {each["resource_name"] for each in listed["config_resources"]}
