@@ -28,6 +28,18 @@ def cut(raw, topic, offset=-1):
     return found["error_code"], found["low_watermark"]
 
 
+def test_a_partition_named_twice_is_answered_once_and_the_last_offset_counts(raw, topic):
+    """What is deleted for good was then asked for by the last one."""
+    produce(raw, topic, *[batch([b"a", b"b"])] * 3)
+    far, near = ({"partition_index": 0, "offset": offset} for offset in (5, 1))
+    topics = [{"name": topic, "partitions": [each]} for each in (far, near)]
+    nothing = {"name": f"{topic}-nothing", "partitions": []}
+    asked = {"topics": [*topics, nothing], "timeout": 5000}
+    (found,) = raw.ask("delete_records", 2, asked)["topics"]
+    once = {"partition_index": 0, "low_watermark": 1, "error_code": "none"}
+    assert found == {"name": topic, "partitions": [once]}
+
+
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
 def test_nobody_deletes_what_the_broker_keeps_for_itself(raw, policy):
     name = "__consumer_offsets"

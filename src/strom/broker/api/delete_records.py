@@ -1,7 +1,8 @@
 """DeleteRecords (key 21): make an offset the first one that can be read.
 
 Behaviour:
-- Partitions succeed or fail one by one. The offset -1 stands for the high watermark; what lies
+- Partitions succeed or fail one by one; of one that is named several times, the last counts. The
+  offset -1 stands for the high watermark; what lies
   beyond it, or below 0, is OFFSET_OUT_OF_RANGE; one before the log's start changes nothing.
 - Those of the broker's own topics are not for deletion: INVALID_TOPIC_EXCEPTION.
 - A topic that is only compacted has no start to move: POLICY_VIOLATION.
@@ -17,7 +18,6 @@ Versions:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
@@ -43,21 +43,28 @@ PARTITIONS_AT_ONCE = 20
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
+#: A topic's name and the number of one of its partitions.
+Named = tuple[str, int]
+
 
 def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ordered:
     """Move the start of every partition."""
 
-    def refuse(
-        named: tuple[str, asked.DeleteRecordsPartition], error: OSError
-    ) -> answer.DeleteRecordsPartitionResult:
-        index = named[1].partition_index
-        code = context.replicas.note_unreadable(named[0], index, error)
+    wanted = {
+        (topic.name, each.partition_index): each.offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
+
+    def refuse(named: Named, error: OSError) -> answer.DeleteRecordsPartitionResult:
+        topic, index = named
+        code = context.replicas.note_unreadable(topic, index, error)
         return result(index, NO_LOW_WATERMARK, code)
 
     return answer_each(
-        [(topic.name, each) for topic in request.topics for each in topic.partitions],
-        lambda wanted: delete(*wanted, context),
-        lambda results: respond(request, results),
+        list(wanted),
+        lambda named: delete(*named, wanted[named], context),
+        lambda results: respond(wanted, results),
         context.parts.host.offload,
         at_once=PARTITIONS_AT_ONCE,
         failed=refuse,
@@ -65,28 +72,28 @@ def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ord
 
 
 def respond(
-    request: asked.DeleteRecordsRequest, results: Iterable[answer.DeleteRecordsPartitionResult]
+    wanted: Iterable[Named], results: Iterable[answer.DeleteRecordsPartitionResult]
 ) -> Reply:
     """Put the answers for the partitions under their topics."""
-    rest = iter(results)
+    by_topic: dict[str, list[answer.DeleteRecordsPartitionResult]] = {}
+    for (topic, _), found in zip(wanted, results, strict=True):
+        by_topic.setdefault(topic, []).append(found)
     topics = tuple(
-        answer.DeleteRecordsTopicResult(
-            name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
-        )
-        for topic in request.topics
+        answer.DeleteRecordsTopicResult(name=topic, partitions=tuple(found))
+        for topic, found in by_topic.items()
     )
     return answer.DeleteRecordsResponse(throttle_time=NO_THROTTLE, topics=topics)
 
 
 def delete(
-    topic: str, wanted: asked.DeleteRecordsPartition, context: Context
+    topic: str, index: int, offset: int, context: Context
 ) -> answer.DeleteRecordsPartitionResult:
     """Move the start of one partition, or say why not."""
     try:
-        low_watermark = move_start(topic, wanted.partition_index, wanted.offset, context)
+        low_watermark = move_start(topic, index, offset, context)
     except KafkaError as error:
-        return result(wanted.partition_index, NO_LOW_WATERMARK, error.code)
-    return result(wanted.partition_index, low_watermark, ErrorCode.NONE)
+        return result(index, NO_LOW_WATERMARK, error.code)
+    return result(index, low_watermark, ErrorCode.NONE)
 
 
 def move_start(topic: str, index: int, offset: int, context: Context) -> int:
