@@ -158,6 +158,18 @@ def test_all_cleaners_together_keep_to_the_rate_and_the_memory():
     assert place.floor.memories == [4 << 20, 4 << 20]
 
 
+@pytest.mark.parametrize(("enabled", "cleaned"), [("true", ["a"]), ("false", [])])
+def test_nothing_is_cleaned_where_the_cleaner_is_turned_off(enabled, cleaned):
+    place = Place("a", log_cleaner_enable=enabled)
+    place.soil("a")
+
+    async def scenario(cleaning):
+        await cleaning
+
+    playing(place, scenario)
+    assert place.floor.begun == cleaned
+
+
 def test_the_dirtiest_log_is_cleaned_first():
     """CMP-05: it is the share that counts, not the bytes, and not which is looked at first."""
     place = Place("abc", log_cleaner_threads=1)

@@ -78,6 +78,18 @@ def producers_known(raw):
         assert time.monotonic() < deadline, "the producer is still known"
 
 
+def ids_known(raw):
+    """How many transactional ids are known in the end, if nobody uses them."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    asked = {"transactional_id": "unused", "transaction_timeout": 60_000}
+    raw.ask("find_coordinator", 4, {"key_type": 1, "coordinator_keys": ["unused"]})
+    while raw.ask("init_producer_id", 4, asked)["error_code"] != "none":
+        assert time.monotonic() < deadline, "there is no coordinator"
+    while raw.ask("list_transactions", 0, {})["transaction_states"]:
+        assert time.monotonic() < deadline, "the id is still known"
+    return 0
+
+
 def answer(ask, settings):
     with LocalBroker(settings) as local, Raw(local.bootstrap) as raw:
         return ask(raw)
@@ -100,6 +112,12 @@ def answer(ask, settings):
         (
             producers_known,
             "producer.id.expiration.ms=1,producer.id.expiration.check.interval.ms=1",
+            0,
+        ),
+        (
+            ids_known,
+            "transactional.id.expiration.ms=1,"
+            "transaction.remove.expired.transaction.cleanup.interval.ms=1",
             0,
         ),
     ],
