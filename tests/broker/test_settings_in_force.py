@@ -120,6 +120,13 @@ def answer(ask, settings):
             "transaction.remove.expired.transaction.cleanup.interval.ms=1",
             0,
         ),
+        (
+            # The delay is for the files' sake: producers are looked at by their own interval.
+            producers_known,
+            "producer.id.expiration.ms=1,producer.id.expiration.check.interval.ms=1,"
+            "log.initial.task.delay.ms=86400000",
+            0,
+        ),
     ],
 )
 def test_a_setting_does_what_it_says(ask, settings, expected):

@@ -54,7 +54,7 @@ class Housekeeping:
                 self.note_start_offsets,
             ),
             ("log.flush.scheduler.interval.ms", first_ms, self.flush),
-            ("producer.id.expiration.check.interval.ms", first_ms, self.expire_producers),
+            ("producer.id.expiration.check.interval.ms", 0, self.expire_producers),
             ("log.cleaner.backoff.ms", 0, self._cleaning.clean),
             ("log.cleaner.backoff.ms", 0, self._cleaning.break_off),
         ]
