@@ -27,6 +27,8 @@ SETTINGS = {
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 5,
 }
+#: The first version with static members.
+STATIC_FROM = 5
 SERVED = {11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5), 42: (0, 2)}
 
 
@@ -521,6 +523,22 @@ def test_a_static_member_of_any_version_is_answered_as_kafka_does(version, broke
     """GRP-16."""
     lines = play(two_static_lives_by_version, broker.bootstrap, name, Talk, version=version)
     check("groups", f"two static lives, v{version}", lines, peer=is_peer(request))
+
+
+@pytest.mark.parametrize("version", [3, 5, 9])
+def test_a_name_too_long_for_an_id_holds_up_nobody(strom_of_groups, name, version):
+    """The id that is made of it would fit into no record, and nobody's work could be shared."""
+
+    def case(talk):
+        a = talk.member("a")
+        settled(talk, a)
+        long = "b" * (2**15 - 1)
+        b = talk.member(long, instance=long if version >= STATIC_FROM else None)
+        assert b.join(version)["error_code"] == "unknown_server_error"
+        assert a.beat()["error_code"] == "none"
+        assert len(talk.describe()["groups"][0]["members"]) == 1
+
+    play(case, strom_of_groups.bootstrap, name, Talk)
 
 
 def test_api_versions_tells_what_is_served(broker):

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from tests.conformance.batches import batch
-from tests.conformance.raw import Raw, decode, framed
+from tests.conformance.raw import Raw, decode, encode, framed
 
 API_VERSIONS, PRODUCE, METADATA = 18, 0, 3
 REQUEST_BYTES_MAX = 100 * 1024 * 1024
@@ -126,6 +126,10 @@ MALFORMED = {
     "a string that is longer than its frame": framed(
         header(METADATA, 1) + struct.pack(">ih", 1, 3000)
     ),
+    "a string that other versions have no room for": encode(
+        "join_group", 9, {"group_id": "g", "group_instance_id": "i" * 2**15}
+    ),
+    "such a string in a rare request": encode("leave_group", 5, {"group_id": "g" * 2**15}),
     "a client id that is longer than its frame": framed(struct.pack(">hhih", 3, 1, 1, 30000)),
     "text of another protocol": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "the beginning of TLS": bytes.fromhex("16030100c8010000c40303") + bytes(200),

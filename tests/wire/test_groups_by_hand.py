@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from strom.wire import consumer_group_heartbeat, heartbeat, join_group, sync_group
 from strom.wire.codec import NOT_A_MESSAGE, load_class
 from strom.wire.errors import ErrorCode
-from strom.wire.primitives import MalformedFrame
+from strom.wire.primitives import TEXT_BYTES_MAX, MalformedFrame, varint
 from tests.wire.versions import (
     NUMBERS,
     OPTIONAL,
@@ -224,6 +224,22 @@ def test_a_group_without_a_name_is_refused(module):
     newest = {join_group: 9, sync_group: 5, heartbeat: 4, consumer_group_heartbeat: 1}[module]
     with pytest.raises(MalformedFrame):
         module.read_request(memoryview(bytes(60)), 0, newest)
+
+
+@pytest.mark.parametrize("module", [join_group, sync_group, heartbeat, consumer_group_heartbeat])
+def test_a_name_is_as_long_as_every_version_has_room_for(module):
+    """As in Kafka: the log of the groups has no more room, and all of a group is one record."""
+    newest = {join_group: 9, sync_group: 5, heartbeat: 4, consumer_group_heartbeat: 1}[module]
+
+    def read(size):
+        data = varint(size + 1) + b"g" * size + bytes(60)
+        module.read_request(memoryview(data), 0, newest)
+
+    # Of the one that fits, the rest is refused: a member without an id.
+    with pytest.raises(MalformedFrame, match="must be there"):
+        read(TEXT_BYTES_MAX)
+    with pytest.raises(MalformedFrame, match="a string of 32768 bytes"):
+        read(TEXT_BYTES_MAX + 1)
 
 
 def test_more_topics_than_bytes_are_refused():

@@ -62,7 +62,7 @@ def test_a_string_is_no_longer_than_the_older_encoding_can_tell(size):
     if size == 32767:
         assert read(buffer.getvalue()).topics[0].name == name
         return
-    with pytest.raises(MalformedFrame, match="a string of more than 32767 bytes"):
+    with pytest.raises(MalformedFrame, match="a string of"):
         read(buffer.getvalue())
 
 

@@ -236,11 +236,10 @@ def _skip_compact(data: bytes, position: int, cuts: list[Cut]) -> int:
 
 
 def _skip_compact_text(data: bytes, position: int, cuts: list[Cut]) -> int:
-    end = _skip_compact(data, position, cuts)
-    # A string that is just short enough has three bytes for its length.
-    if end - position - 3 > TEXT_BYTES_MAX:
-        raise MalformedFrame(f"a string of more than {TEXT_BYTES_MAX} bytes")
-    return end
+    size, position = read_varint(data, position)
+    if size - 1 > TEXT_BYTES_MAX:
+        raise MalformedFrame(f"a string of {size - 1} bytes")
+    return position + max(size - 1, 0)
 
 
 def _skip_text(data: bytes, position: int, cuts: list[Cut]) -> int:

@@ -9,6 +9,8 @@ Behaviour:
 - A static member (with an instance id) that comes back takes its old place under a new id, without
   a round (KIP-345); if it leads, it is told to leave the assignment as it is (KIP-814).
 - What is shared is not looked into: any protocol type will do.
+- A client or static member with a name so long that no id can be made of it is refused, with
+  UNKNOWN_SERVER_ERROR as in Kafka; there it is in the group all the same.
 
 Versions:
 - v0 has no rebalance time-out: the session's counts. Up to v3 a newcomer needs no round trip for
@@ -27,6 +29,7 @@ from strom.groups.classic.joining import JoinRequest
 from strom.groups.classic.replies import Joined
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.join_group import SKIPPING_FROM, JoinGroupRequest, JoinGroupResponse
+from strom.wire.primitives import TEXT_BYTES_MAX
 
 KEY: Final = 11
 VERSIONS: Final = range(10)
@@ -47,9 +50,10 @@ def handle(
     try:
         shard = shard_of(request.group_id, context)
         check_session(request.session_timeout_ms, context)
+        asked = read_request(request, context)
     except KafkaError as error:
         return told(error)
-    return settle(shard, members.join, read_request(request, context), context.now_ms, told)
+    return settle(shard, members.join, asked, context.now_ms, told)
 
 
 def check_session(timeout_ms: int, context: Context) -> None:
@@ -66,7 +70,7 @@ def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
     client_id = context.header.client_id or ""
     new_member_id = ""
     if not request.member_id:
-        new_member_id = f"{request.instance_id or client_id}-{context.parts.host.new_id()}"
+        new_member_id = make_id(request.instance_id or client_id, context)
     return JoinRequest(
         request.group_id,
         request.member_id,
@@ -81,6 +85,17 @@ def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
         must_return=context.version >= KNOWN_ID_FROM,
         can_skip=context.version >= SKIPPING_FROM,
     )
+
+
+def make_id(name: str, context: Context) -> str:
+    """Return an id for a newcomer; refuse a name that is too long to be part of one.
+
+    The group's record would have no room for it, and that is written for all members at once.
+    """
+    made = f"{name}-{context.parts.host.new_id()}"
+    if len(made.encode()) > TEXT_BYTES_MAX:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return made
 
 
 def respond(joined: Joined) -> JoinGroupResponse:
