@@ -38,8 +38,9 @@ time for all brokers (`--entity-default`), the file, the default. A topic's own 
 the broker's.
 
 The column *change* says when a change takes effect: `read-only` with the next start, `per-broker`
-at once for one broker, `cluster-wide` at once for one broker or all of them. Listeners are bound
-at the start: unlike in Kafka, a change of `listeners` at run time is refused.
+at once for one broker, `cluster-wide` at once for one broker or all of them. A change of
+`listeners` opens those whose names are new and closes those whose names are gone, with their
+connections; one that only has another address moves there with the next start.
 `listener.name.<name>.max.connections`, with the name in lower case, is the limit of one listener;
 nothing else with such a prefix has an effect.
 

@@ -110,7 +110,7 @@ def test_a_listener_waits_for_its_own_rate_and_for_that_of_the_broker():
             "listener.name.plaintext.max.connection.creation.rate": "2",
         }
     )
-    pace = Pace(["PLAINTEXT", "OTHER"])
+    pace = Pace()
     waits = []
     for listener in ("PLAINTEXT",) * 3 + ("OTHER",) * 3:
         waits.append(pace.wait_ms(listener, settings, NOW))

@@ -13,9 +13,10 @@ import pytest
 from strom.broker.admission import address_limits
 from strom.broker.dispatch import Api
 from strom.broker.host import Host
+from strom.broker.listening import bind
 from strom.broker.metrics import Metrics
 from strom.broker.network import Address, RealNetwork
-from strom.broker.server import Server, bind
+from strom.broker.server import Server
 from strom.metadata.settings.values import BrokerSettings
 from strom.testing.network import FIRST_NUMBER, FakeNetwork
 from strom.wire.primitives import INT16, INT32

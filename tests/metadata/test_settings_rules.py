@@ -287,9 +287,18 @@ REFUSALS = [
     ),
     (
         BROKER,
-        ("listeners", SET, "PLAINTEXT://:1"),
+        ("listeners", SET, "PLAINTEXT://:1,OTHER://:2"),
         REQUEST,
-        "Listeners are bound when the broker starts, change its file and restart it: [listeners]",
+        "requirement failed: Error creating broker listeners from 'OTHER://:2': No security "
+        "protocol defined for listener OTHER; add OTHER:PLAINTEXT to "
+        "listener.security.protocol.map",
+    ),
+    (
+        BROKER,
+        ("listener.security.protocol.map", SET, "PLAINTEXT:SSL"),
+        REQUEST,
+        "requirement failed: the listener PLAINTEXT://:9092 wants SSL, which is not served: use a "
+        "PLAINTEXT listener",
     ),
     (
         ALL,

@@ -7,7 +7,7 @@ into force, since a name server may take long, and not again before it changes.
 Kafka nobody is refused for it: who comes too soon waits to be accepted.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
 
 from strom.broker.network import Network
 from strom.metadata.settings.definition import SettingsError
@@ -52,9 +52,9 @@ class Pace:
 
     __slots__ = ("_all", "_by_listener")
 
-    def __init__(self, listeners: Iterable[str]) -> None:
+    def __init__(self) -> None:
         self._all = Bucket()
-        self._by_listener = {each: Bucket() for each in listeners}
+        self._by_listener: defaultdict[str, Bucket] = defaultdict(Bucket)
 
     def wait_ms(self, listener: str, settings: BrokerSettings, now_ms: int) -> float:
         """Return how long the next one of the listener has to wait; 0 if it may come now."""

@@ -36,6 +36,7 @@ from strom.broker.host import Host
 from strom.broker.housekeeping import Housekeeping
 from strom.broker.http import HttpServer, bind_http
 from strom.broker.internal_topics import coordinators
+from strom.broker.listening import WILDCARDS, ListenersInForce, advertise, bind
 from strom.broker.markers import Markers
 from strom.broker.metrics import Metrics
 from strom.broker.moves import Moves
@@ -45,7 +46,7 @@ from strom.broker.publisher import Publisher
 from strom.broker.quorum import Quorum, QuorumConfig, Surroundings, read_bootstrap
 from strom.broker.replicas import Replicas
 from strom.broker.reports import Reports
-from strom.broker.server import Server, bind
+from strom.broker.server import Server
 from strom.broker.sessions import FetchSessions
 from strom.broker.startup import StartupError, Storage, open_directories, open_quorum, told
 from strom.broker.telemetry import Telemetry
@@ -70,7 +71,6 @@ PLAINTEXT = 0
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 SESSION_SLOTS = "max.incremental.fetch.session.cache.slots"
 #: Hosts that stand for every address of this machine.
-WILDCARDS = ("", "0.0.0.0", "::")
 
 
 class StorageLostError(Exception):
@@ -161,6 +161,7 @@ class Broker:
             await self._join(parts, storage)
             housekeeping.start(self.start_task)
             self.start_task(self._report(storage))
+            self.start_task(ListenersInForce(parts, server).run())
             add_gauges(parts, server)
             server.accept()
             self.is_serving = True
@@ -265,13 +266,7 @@ class Broker:
         """Say where the broker and its controller are reached, now that their ports are known."""
         listeners = self._loaded.listeners
         ports = {name: places[0].port for name, places in listening.items()}
-        for endpoints, advertised in (
-            (parts.endpoints, listeners.advertised),
-            (parts.controller_endpoints, listeners.advertised_controller),
-        ):
-            for each in advertised:
-                host = "" if each.host in WILDCARDS else each.host
-                endpoints[each.name] = Endpoint(host, each.port or ports[each.name])
+        advertise(parts, listeners, ports)
         first = listeners.broker[0]
         reachable = "127.0.0.1" if first.host in WILDCARDS else first.host
         self.bootstrap = f"{bracketed(reachable)}:{ports[first.name]}"

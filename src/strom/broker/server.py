@@ -1,4 +1,4 @@
-"""The listeners: sockets that accept, the limits on who is let in, and who has been idle.
+"""The server: sockets that accept, the limits on who is let in, and who has been idle.
 
 - `max.connections` stops accepting until somebody leaves, and so does that of one listener, for
   who comes to it; `max.connections.per.ip` (and its overrides) closes the surplus connection at
@@ -27,9 +27,8 @@ from strom.broker.connection import RECEIVE_BYTES, RECEIVE_KEPT_BYTES_MAX, Conne
 from strom.broker.context import Parts
 from strom.broker.dispatch import Api, Dispatch
 from strom.broker.link import Link
-from strom.broker.network import EVERY_ADDRESS, Address, Listening, Network, Newcomer
+from strom.broker.network import Listening, Newcomer
 from strom.broker.outbox import Outbox
-from strom.metadata.settings.values import BrokerSettings
 
 log = logging.getLogger("strom.network")
 
@@ -39,10 +38,6 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_MS = 100
 #: How long a stop waits for clients to read their answers and to close.
 HANG_UP_SECONDS_MAX = 0.5
-#: How often a free port is picked that is not free at another address of the same name.
-PORT_ATTEMPTS_MAX = 20
-#: What a name has that only others can listen at: another machine's address, or no IPv6 here.
-NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -108,7 +103,7 @@ class Server:
         self._accepting: set[str] = set()
         #: The listeners whose newcomers have to wait for a while.
         self._delayed: set[str] = set()
-        self._pace = Pace(listening)
+        self._pace = Pace()
         self._stopped = False
         #: How large a frame may be.
         self.request_bytes_max = parts.settings.number("socket.request.max.bytes")
@@ -154,6 +149,27 @@ class Server:
     def _end_delay(self, listener: str) -> None:
         self._delayed.discard(listener)
         self.accept()
+
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of those that are open."""
+        return tuple(self._listening)
+
+    def open(self, listener: str, places: list[Listening]) -> bool:
+        """Let clients in by one more listener; return whether that is possible still."""
+        if not self._stopped:
+            self._listening[listener] = places
+            self.accept()
+        return not self._stopped
+
+    def shut(self, listener: str) -> None:
+        """Close a listener, and the connections of those who came by it."""
+        self._pause_accepting(listener)
+        for each in self._listening.pop(listener):
+            each.close()
+        for connection in list(self.connections):
+            if connection.listener == listener:
+                connection.close()
 
     def finish(self) -> None:
         """Let nobody in any more, and take no further request of those who are."""
@@ -271,55 +287,3 @@ class Server:
     def _per_address_max(self, host: str) -> int:
         parts = self._parts
         return parts.address_limits.get(host, parts.settings.number("max.connections.per.ip"))
-
-
-def bind(
-    network: Network, addresses: list[Address], settings: BrokerSettings
-) -> dict[str, list[Listening]]:
-    """Take every address, or none; return them by listener. None is accepted from yet."""
-    with contextlib.ExitStack() as held:
-        listening: dict[str, list[Listening]] = {}
-        for each in addresses:
-            listening[each.listener] = listen(network, each, settings)
-            for place in listening[each.listener]:
-                held.callback(place.close)
-        held.pop_all()
-        return listening
-
-
-def listen(network: Network, address: Address, settings: BrokerSettings) -> list[Listening]:
-    """Listen at all addresses of the host, at one port; a free one is tried until all have it."""
-    if address.host in EVERY_ADDRESS:
-        return [network.listen(address, settings)]
-    hosts = network.resolve(address.host)
-    attempts = 1 if address.port else PORT_ATTEMPTS_MAX
-    while True:
-        attempts -= 1
-        try:
-            return listen_at_all(network, hosts, address, settings)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or not attempts:
-                raise
-
-
-def listen_at_all(
-    network: Network, hosts: list[str], address: Address, settings: BrokerSettings
-) -> list[Listening]:
-    """Listen at these addresses, or at none; without those that a name has and this machine not."""
-    places: list[Listening] = []
-    missing: OSError | None = None
-    with contextlib.ExitStack() as held:
-        for host in hosts:
-            port = places[0].port if places else address.port
-            try:
-                places.append(network.listen(Address(address.listener, host, port), settings))
-            except OSError as error:
-                if error.errno not in NOT_HERE:
-                    raise
-                missing = error
-            else:
-                held.callback(places[-1].close)
-        if missing is not None and not places:
-            raise missing
-        held.pop_all()
-        return places

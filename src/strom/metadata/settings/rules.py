@@ -46,9 +46,6 @@ PER_LISTENER: Final = frozenset(
     }
 )
 
-#: Kafka can open and close listeners while it runs; Strom says that it does not.
-BOUND_AT_START: Final = ("listeners", "listener.security.protocol.map")
-
 #: They are doubled or halved at most by one change.
 THREADS: Final = (
     "background.threads",
@@ -172,13 +169,10 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         )
         changed = settings.with_dynamic(settings.own, after)
     else:
-        moved = [
-            each for each in BOUND_AT_START if each in after and is_other(each, after, settings)
-        ]
-        refuse(moved, "Listeners are bound when the broker starts, change its file and restart it")
         changed = settings.with_dynamic(after, settings.cluster)
     try:
         require_sound(changed)
+        read_listeners(changed)
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
     require_gradual(changed, settings)
@@ -223,11 +217,6 @@ def refuse_step(why: str) -> NoReturn:
     wrapped = f"org.apache.kafka.common.config.ConfigException: {why}"
     message = f"Invalid value {wrapped} for configuration Invalid dynamic configuration"
     raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-
-
-def is_other(name: str, after: Mapping[str, str], settings: BrokerSettings) -> bool:
-    """Whether a broker setting would get another value."""
-    return BROKER[name].read(after[name]) != settings[name]
 
 
 def is_per_broker(name: str) -> bool:
