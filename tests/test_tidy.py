@@ -112,18 +112,34 @@ def compiled_modules():
     return names
 
 
+def compiled_named_tuples(trees):
+    """What stands in each named tuple of a compiled module, with where that is."""
+    for name in compiled_modules():
+        for node in ast.walk(trees[f"src/strom/{name}.py"]):
+            if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases):
+                for each in node.body:
+                    yield f"{name}: {node.name}", each
+
+
 def test_methods_of_compiled_named_tuples_hold_no_functions(trees):
     """What mypyc stumbles over, after minutes."""
     functions = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
     found = [
-        (name, method.name)
-        for name in compiled_modules()
-        for node in ast.walk(trees[f"src/strom/{name}.py"])
-        if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)
-        for method in node.body
+        (where, method.name)
+        for where, method in compiled_named_tuples(trees)
         if isinstance(method, ast.FunctionDef)
         for within in ast.walk(method)
         if isinstance(within, functions) and within is not method
+    ]
+    assert not found
+
+
+def test_compiled_named_tuples_hold_no_views(trees):
+    """What mypyc compiles, and Python cannot import then."""
+    found = [
+        (where, ast.unparse(field))
+        for where, field in compiled_named_tuples(trees)
+        if isinstance(field, ast.AnnAssign) and "memoryview" in ast.unparse(field.annotation)
     ]
     assert not found
 

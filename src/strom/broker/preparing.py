@@ -36,19 +36,33 @@ class Prepared(NamedTuple):
     refused: dict[Place, KafkaError]
 
 
-class Task(NamedTuple):
+class Task:
     """A batch for a thread, with the log that it is for."""
 
-    log: Log
-    records: memoryview
-    header: Header
+    __slots__ = ("header", "log", "records")
+
+    def __init__(self, log: Log, records: memoryview, header: Header) -> None:
+        self.log = log
+        self.records = records
+        self.header = header
+
+    def do(self) -> "Done":
+        """Look into the batch, after it is brought into its topic's form."""
+        log, records = self.log, self.records
+        if not log.needs_recompression(records):
+            return Done(records, inspect_batch(self.header, records))
+        changed = memoryview(log.recompress(records))
+        return Done(changed, inspect_batch(read_header(changed), changed))
 
 
-class Done(NamedTuple):
+class Done:
     """A batch in its topic's form, and what was found in it."""
 
-    records: memoryview
-    facts: Facts
+    __slots__ = ("facts", "records")
+
+    def __init__(self, records: memoryview, facts: Facts) -> None:
+        self.records = records
+        self.facts = facts
 
 
 def name_of(topic: ProduceTopic, context: Context) -> str | None:
@@ -116,15 +130,11 @@ async def task_for(
 
 
 def do_all(tasks: Mapping[Place, Task]) -> dict[Place, Done | KafkaError]:
-    """Look into all the batches, after they are brought into their topics' form."""
+    """Look into all the batches; one that cannot be brought into its form is refused alone."""
     done: dict[Place, Done | KafkaError] = {}
-    for place, (log, records, header) in tasks.items():
+    for place, task in tasks.items():
         try:
-            if log.needs_recompression(records):
-                changed = memoryview(log.recompress(records))
-                done[place] = Done(changed, inspect_batch(read_header(changed), changed))
-            else:
-                done[place] = Done(records, inspect_batch(header, records))
+            done[place] = task.do()
         except KafkaError as error:
             done[place] = error
     return done
