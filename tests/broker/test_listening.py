@@ -107,6 +107,14 @@ def test_a_port_that_is_taken_is_told_and_leaves_the_others_open(raw, caplog):
     assert raw.ask("api_versions", 0, {})["error_code"] == "none"
 
 
+def test_a_host_that_cannot_be_is_told_and_does_not_end_the_looking(raw, port, caplog):
+    with caplog.at_level(logging.WARNING, "strom.network"):
+        assert change(raw, f"{OWN},EXTRA://a..b:{port}")[0] == "none"
+        eventually(lambda: f"Cannot listen at EXTRA://a..b:{port}" in caplog.text)
+    add(raw, port)
+    assert eventually(lambda: brokers_told(port)) == ("127.0.0.1", port)
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [

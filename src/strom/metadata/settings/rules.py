@@ -21,7 +21,7 @@ from strom.metadata.settings.catalogue import (
 )
 from strom.metadata.settings.definition import LIST, PER_BROKER, Setting, SettingsError, whole
 from strom.metadata.settings.group_rules import require_sound_groups
-from strom.metadata.settings.listeners import read_listeners
+from strom.metadata.settings.listeners import Listeners, read_listeners
 from strom.metadata.settings.load import require_sound
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
@@ -172,11 +172,11 @@ def require_broker(after: Mapping[str, str], settings: BrokerSettings, *, for_al
         changed = settings.with_dynamic(after, settings.cluster)
     try:
         require_sound(changed)
-        read_listeners(changed)
+        listeners = read_listeners(changed)
     except SettingsError as problem:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"requirement failed: {problem}") from None
     require_gradual(changed, settings)
-    require_reachable(changed)
+    require_reachable(changed, listeners)
     try:
         require_sound_groups(changed)
     except SettingsError as problem:
@@ -204,9 +204,9 @@ def require_gradual(changed: BrokerSettings, settings: BrokerSettings) -> None:
         refuse_step(f"{failed} increased to more than double the current value {before}")
 
 
-def require_reachable(changed: BrokerSettings) -> None:
+def require_reachable(changed: BrokerSettings, listeners: Listeners) -> None:
     """Refuse limits that let nobody in, who could take them back."""
-    for endpoint in read_listeners(changed).broker:
+    for endpoint in listeners.broker:
         for name in FOR_A_LISTENER:
             if changed.number_for(endpoint.name, name) == 0:
                 refuse_step(f"Invalid {name} 0")
