@@ -79,3 +79,9 @@ def test_sockets_are_as_large_as_the_settings_say():
     assert outgoing in {20_000, 40_000}
     assert incoming < others[0]
     assert outgoing < others[1]
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_a_name_that_no_host_can_have_is_not_found(host):
+    with pytest.raises(socket.gaierror, match="Name or service not known"):
+        RealNetwork().resolve(host)

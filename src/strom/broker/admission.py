@@ -73,8 +73,8 @@ def address_limits(settings: BrokerSettings, network: Network) -> dict[str, int]
     for host, count in connection_limits(settings).items():
         try:
             addresses = network.resolve(host)
-        except (OSError, UnicodeError) as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or error
+        except OSError as error:
+            why = error.strerror or error
             raise SettingsError(f"cannot find {host}, which {OVERRIDES} names: {why}") from error
         limits |= dict.fromkeys(addresses, count)
     return limits

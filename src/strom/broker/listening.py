@@ -85,10 +85,8 @@ class ListenersInForce:
         try:
             # A host's name may have to be asked for.
             places = await parts.host.offload(lambda: listen(network, address, settings))
-        except (OSError, UnicodeError) as error:
-            # The second is for a name that no host can have.
-            why = (error.strerror if isinstance(error, OSError) else None) or error
-            log.warning("Cannot listen at %s: %s", wanted, why)
+        except OSError as error:
+            log.warning("Cannot listen at %s: %s", wanted, error.strerror or error)
             return
         if not self._server.open(wanted.name, places):
             for each in places:

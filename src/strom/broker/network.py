@@ -160,7 +160,11 @@ class RealNetwork:
 
     def resolve(self, host: str) -> list[str]:
         """Return a host's addresses, as newcomers have them; may take as long as a name server."""
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        try:
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except UnicodeError:
+            # A name that no host can have, with an empty part or one that is too long.
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known") from None
         return list(dict.fromkeys(unmapped(str(address[0])) for *_, address in found))
 
     def listen(self, address: Address, settings: BrokerSettings) -> RealListening:
