@@ -78,6 +78,7 @@ COMPILED = (
     "groups/consumer/assignors/subscriber",
     "groups/consumer/group",
     "groups/consumer/draft",
+    "groups/consumer/gathering",
     "groups/consumer/heartbeat",
     "groups/consumer/membership",
     "groups/consumer/progress",

@@ -268,6 +268,25 @@ def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
     assert sharding(scenario) == {("a",), ("b",)}
 
 
+def test_who_waits_is_refused_if_its_answer_cannot_be_written(monkeypatch):
+    """It asks again; the decision is tried again too."""
+    monkeypatch.setattr(shards, "RETRY_MS", 0)
+
+    async def scenario(shard, log, clock):
+        log.committed = 100
+        shard.machine.due = decided("b", answers=(("m", "answer"),))
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            await asyncio.sleep(0)
+            log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+            shard.run(decided, timers=((("turn",), 1000),))
+        log.failure = None
+        await until(lambda: ("apply", "b", None) in log.told)
+        return waiting.result()
+
+    assert sharding(scenario) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeypatch):
     monkeypatch.setattr(shards, "RETRY_MS", 0)
 

@@ -15,6 +15,7 @@ from strom.groups.classic.group import Protocol
 from strom.groups.classic.joining import JoinRequest, Limits
 from strom.groups.classic.syncing import SyncRequest
 from strom.groups.consumer import coordinator
+from strom.groups.consumer.gathering import turn_key
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.request import Heartbeat
 from strom.groups.machine import APPLY, EXPIRE, GroupMachine
@@ -22,7 +23,7 @@ from strom.groups.members import Beat, Leaving
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Broker, Image, Partition, Topic
 from strom.metadata.settings import BrokerSettings
-from strom.replicated.machine import Decision
+from strom.replicated.machine import Decision, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
 GROUP = "g"
@@ -53,6 +54,17 @@ def plain(partitions):
         return None
     names = {topic.bytes.lstrip(b"\0").decode(): sorted(each) for topic, each in partitions.items()}
     return dict(sorted(names.items()))
+
+
+def comparable(outcome):
+    """Return what was decided with refusals as values: errors are only equal to themselves."""
+    if not isinstance(outcome, Decision):
+        return outcome
+    answers = [
+        (ticket, str(answer) if isinstance(answer, KafkaError) else answer)
+        for ticket, answer in outcome.answers
+    ]
+    return outcome._replace(answers=answers)
 
 
 class Table:
@@ -141,7 +153,7 @@ class Table:
         """Decide twice, which must give the same; then do what was decided."""
         before = (dict(self.groups), dict(self.soft))
         outcomes = [self._attempt(ask) for _ in range(2)]
-        assert outcomes[0] == outcomes[1], "asking twice gave two answers"
+        assert comparable(outcomes[0]) == comparable(outcomes[1]), "asking twice gave two answers"
         assert (self.groups, self.soft) == before, "a decision changed the state"
         decision = outcomes[0]
         if not isinstance(decision, Decision):
@@ -209,7 +221,28 @@ class Table:
     # What members ask for.
 
     def beat(self, member_id, epoch, **said):
-        """Send a heartbeat as it comes from the wire."""
+        """Send a heartbeat that comes alone in its turn; return what it is answered."""
+        reply = self.ask(member_id, epoch, **said)
+        if isinstance(reply, Wait):
+            self.end_turn()
+            reply = self.answer_to(reply)
+        return reply
+
+    def end_turn(self):
+        """Have those who wait for it answered."""
+        while turn_key(GROUP) in self.timers:
+            assert self.timers.pop(turn_key(GROUP)) <= self.now_ms
+            self.carry_out(lambda: self.machine.on_timer(turn_key(GROUP), self.now_ms))
+
+    def answer_to(self, waiting):
+        """Return what somebody was told who had to wait; raise what it was refused with."""
+        *_, told = [answer for ticket, answer in self.answers if ticket == waiting.ticket]
+        if isinstance(told, KafkaError):
+            raise told
+        return told
+
+    def ask(self, member_id, epoch, **said):
+        """Send a heartbeat as it comes from the wire; it may have to wait."""
         owned = said.pop("owned", None)
         if owned is not None:
             owned = {topic_id(name): frozenset(each) for name, each in owned.items()}

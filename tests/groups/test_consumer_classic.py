@@ -186,3 +186,17 @@ def test_subscriptions_of_all_versions_are_read(version):
 def test_what_is_no_subscription_is_said_to_be_none(data):
     with pytest.raises(MalformedFrame):
         read_subscription(data)
+
+
+def test_a_static_classic_member_that_is_replaced_is_not_waited_for(table):
+    """It was told to join again; its next life is not it."""
+    table.join("a", "t")
+    table.classic_join("", wants("t"), instance_id="i", new_member_id="old")
+    table.classic_sync("old", table.group.members["old"].epoch, instance_id="i")
+    table.join("b", "t")
+    table.advance(INTERVAL_MS)
+    epoch = table.group.members["old"].epoch
+    assert table.classic_beat("old", epoch, "i") is ErrorCode.REBALANCE_IN_PROGRESS
+    assert table.watch.called_in == {"old"}
+    table.classic_join("", wants("t"), instance_id="i", new_member_id="new")
+    assert table.watch.called_in == frozenset()

@@ -6,6 +6,8 @@ member until it is told otherwise. Answers get lost. All speak the consumer prot
 that go from one to the other.
 """
 
+import functools
+
 from hypothesis import settings
 from hypothesis import strategies as some
 from hypothesis.stateful import (
@@ -16,7 +18,9 @@ from hypothesis.stateful import (
     rule,
 )
 
+from strom.groups.consumer.gathering import TURN
 from strom.groups.consumer.group import ConsumerGroup, Phase
+from strom.replicated.machine import Wait
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.effort import examples
 from tests.groups.consumer_table import (
@@ -118,6 +122,37 @@ class Group(RuleBasedStateMachine):
     def beat(self, data, lost, say):
         self._beat(self._any(data), lost=lost, say=say)
 
+    @rule(data=some.data())
+    @precondition(lambda self: self.consumers)
+    def beat_together(self, data):
+        """Several ask in one turn, some twice, and some of these leave before it is over."""
+        names = some.lists(some.sampled_from(sorted(self.consumers)), min_size=1, max_size=6)
+        asked = [self.consumers[name] for name in data.draw(names)]
+        since = len(self.table.answers)
+        begun = [(each, *self._begin_beat(each)) for each in asked]
+        for consumer in data.draw(some.sets(some.sampled_from(asked), max_size=1)):
+            del self.consumers[consumer.id]
+            self._ask(consumer, -1, {"instance_id": consumer.instance_id})
+        self.table.end_turn()
+        told = [ticket for ticket, _ in self.table.answers[since:] if ticket[0] == TURN]
+        waits = {reply.ticket for _, _, reply in begun if isinstance(reply, Wait)}
+        assert sorted(told) == sorted(waits), "each that waits is answered once, and nobody else"
+        for each in begun:
+            self._end_beat(*each)
+
+    def _begin_beat(self, consumer):
+        said = consumer.request(say=True)
+        ask = functools.partial(self.table.ask, consumer.id, consumer.epoch, **said)
+        return said, self._unless_refused(consumer, ask)
+
+    def _end_beat(self, consumer, said, reply):
+        if isinstance(reply, Wait):
+            reply = self._unless_refused(consumer, lambda: self.table.answer_to(reply))
+        if reply is None:
+            consumer.unsure = True
+        else:
+            consumer.take(reply, said)
+
     @rule(data=some.data(), topics=TOPICS)
     @precondition(lambda self: self.consumers)
     def subscribe(self, data, topics):
@@ -194,8 +229,11 @@ class Group(RuleBasedStateMachine):
             consumer.take(reply, said)
 
     def _ask(self, consumer, epoch, said):
+        return self._unless_refused(consumer, lambda: self.table.beat(consumer.id, epoch, **said))
+
+    def _unless_refused(self, consumer, ask):
         try:
-            return self.table.beat(consumer.id, epoch, **said)
+            return ask()
         except KafkaError as error:
             gone = (*FENCED, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.FENCED_INSTANCE_ID)
             assert error.code in (*gone, ErrorCode.UNRELEASED_INSTANCE_ID)

@@ -178,7 +178,11 @@ class Shard(Generic[M]):
     def decide_alone(self, decide: Callable[..., Outcome], *args: object) -> None:
         """Carry out a decision that nobody asked for; raise a KafkaError if it cannot be."""
         decision = decide(*args)
-        reply = self.carry_out(decision)
+        try:
+            reply = self.carry_out(decision)
+        except KafkaError as error:
+            self._refuse([ticket for ticket, _ in decision.answers], error)
+            raise
         assert not isinstance(reply, Pending)
         if isinstance(reply, Coroutine):
             self._start_task(self._see_through(reply, decision.reply))

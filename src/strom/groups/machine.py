@@ -19,6 +19,7 @@ from strom.groups.committing import Answers, Commit, Query
 from strom.groups.consumer import coordinator as consumer
 from strom.groups.consumer import replay
 from strom.groups.consumer.draft import TIMERS as CONSUMER_TIMERS
+from strom.groups.consumer.gathering import TURN as CONSUMER_TURN
 from strom.groups.consumer.group import Became, ConsumerGroup
 from strom.groups.consumer.owner import ConsumerOwner
 from strom.groups.offsets import Offsets, Place
@@ -298,6 +299,7 @@ ON_TIMER: Final[dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]]] = {
     JOIN: on_classic_timer,
     SYNC: on_classic_timer,
     **dict.fromkeys(CONSUMER_TIMERS, consumer.on_timer),
+    CONSUMER_TURN: consumer.on_turn_over,
 }
 #: Each decides what to do once the log was read, and when the metadata changed.
 ON_LOADED: Final[list[Callable[[GroupMachine, int], Outcome]]] = [

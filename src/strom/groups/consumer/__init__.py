@@ -19,5 +19,6 @@ ever read it at once, and nobody stops for what moves between others.
 | `subscription` | what changed in what the group subscribes to |
 | `patterns` | regular expressions, by RE2 |
 | `heartbeat`, `leaving` | what a heartbeat asks for; going, by itself or by time |
+| `gathering` | who waits for the end of the turn, to be assigned to together |
 | `classic`, `upgrade`, `downgrade` | members of the classic protocol, and the ways between both |
 """

@@ -264,8 +264,7 @@ def _call_in(draft: Draft, member: Member) -> None:
 
 
 def _has_come(draft: Draft, member: Member) -> None:
-    if member.id in draft.watch.called_in:
-        draft.watch = draft.watch._replace(called_in=draft.watch.called_in - {member.id})
+    draft.expect_no_more(frozenset((member.id,)))
     draft.call_no_more(member.id, JOIN)
 
 

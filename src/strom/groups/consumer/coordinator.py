@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.groups.classic import joining
-from strom.groups.consumer import classic, leaving
+from strom.groups.consumer import classic, gathering, leaving
 from strom.groups.consumer.draft import Moment
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.heartbeat import heartbeat
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from strom.groups.machine import GroupMachine
     from strom.groups.members import Beat as ClassicBeat
     from strom.groups.members import BeatDecision, LeaveDecision, Leaving
-    from strom.replicated.machine import KeyValue, TimerKey
+    from strom.replicated.machine import KeyValue, TimerKey, Wait
 
 
 def moment_of(machine: GroupMachine, group_id: str, now_ms: int) -> Moment:
@@ -34,7 +34,7 @@ def moment_of(machine: GroupMachine, group_id: str, now_ms: int) -> Moment:
     return Moment(machine.image, limits, now_ms)
 
 
-def beat(machine: GroupMachine, said: Heartbeat, now_ms: int) -> Decision[KeyValue, Beat]:
+def beat(machine: GroupMachine, said: Heartbeat, now_ms: int) -> Decision[KeyValue, Beat | Wait]:
     """Decide about a ConsumerGroupHeartbeat."""
     group_id = said.group_id
     moment = moment_of(machine, group_id, now_ms)
@@ -56,6 +56,13 @@ def on_timer(machine: GroupMachine, key: TimerKey, now_ms: int) -> Decision[KeyV
     group_id = key[1]
     moment = moment_of(machine, group_id, now_ms)
     return leaving.on_timer(machine.group(group_id), key, moment, machine.soft.get(group_id))
+
+
+def on_turn_over(machine: GroupMachine, key: TimerKey, now_ms: int) -> Decision[KeyValue, object]:
+    """Assign to the group for all who have asked in this turn."""
+    group_id = key[1]
+    moment = moment_of(machine, group_id, now_ms)
+    return gathering.on_turn_over(machine.group(group_id), moment, machine.soft.get(group_id))
 
 
 def on_loaded(machine: GroupMachine, now_ms: int) -> list[Decision[KeyValue, object]]:

@@ -17,6 +17,7 @@ from strom.groups.classic.votes import choose
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import TIMERS, Draft
 from strom.groups.consumer.embedded import CONSUMER, read_version, write_assignment
+from strom.groups.consumer.gathering import dismiss
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member, partitions_of
@@ -58,6 +59,7 @@ def downgrade(
         classic = _classic_group(group, leaving, moment.image, moment.now_ms)
     except MalformedFrame as error:
         raise cannot_downgrade(group.id, str(error)) from None
+    dismiss(draft, draft.watch.asking)
     change = Change(classic, moment.now_ms)
     change.write()
     for member_id in classic.members:
@@ -71,6 +73,7 @@ def downgrade(
     return decision._replace(
         records=(*draft.records, *group_gone(group), *decision.records),
         timers=(*(draft.timers | forgotten).items(), *decision.timers),
+        answers=(*draft.answers, *decision.answers),
     )
 
 

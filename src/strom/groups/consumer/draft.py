@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from immutables import Map
 
+from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.group import Became, ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member
@@ -37,8 +38,21 @@ class Moment:
         self.now_ms = now_ms
 
 
+class Asking(NamedTuple):
+    """What a heartbeat has said that waits for the end of the turn."""
+
+    #: How many waited before it.
+    rank: int
+    #: What it holds; None if it does not say.
+    owned: Partitions | None
+    #: Whether it wants other topics than before.
+    resubscribed: bool
+    #: Whether it is told all that it shall hold, also if that is what it had.
+    tells_all: bool
+
+
 class Watch(NamedTuple):
-    """The soft state of a consumer group: what need not be looked at again."""
+    """The soft state of a consumer group: what need not be looked at again, and who waits."""
 
     #: The topics of the cluster when the group's own were last compared with them.
     topics: Map[str, Topic] | None = None
@@ -47,6 +61,11 @@ class Watch(NamedTuple):
     matched_at_ms: int = 0
     #: Members of the classic protocol that were told to join again and have a timer for it.
     called_in: frozenset[str] = frozenset()
+    #: Members that wait for the end of the turn.
+    asking: Map[str, Asking] = Map()
+    #: When the first of them came, and how many there were at the last look.
+    asked_since_ms: int = 0
+    seen: int = 0
 
 
 class Draft:
@@ -58,7 +77,7 @@ class Draft:
         self.watch = self._before = watch if isinstance(watch, Watch) else Watch()
         self.records: list[KeyValue] = []
         self.timers: dict[TimerKey, int | None] = {}
-        self._answers: list[tuple[Ticket, object]] = []
+        self.answers: list[tuple[Ticket, object]] = []
 
     def write_first(self, records: Iterable[KeyValue]) -> None:
         """Write what is about something else that was there under the group's name."""
@@ -82,7 +101,7 @@ class Draft:
 
     def answer(self, answers: Iterable[tuple[Ticket, object]]) -> None:
         """Answer requests that wait."""
-        self._answers.extend(answers)
+        self.answers.extend(answers)
 
     def forget(self, timers: Iterable[TimerKey]) -> None:
         """Forget timers."""
@@ -95,6 +114,11 @@ class Draft:
     def call_no_more(self, member_id: str, *kinds: str) -> None:
         """Forget timers of a member."""
         self.forget((kind, self.group.id, member_id) for kind in kinds)
+
+    def expect_no_more(self, member_ids: frozenset[str]) -> None:
+        """Note of members that were told to join again that they have, or are gone."""
+        if self.watch.called_in & member_ids:
+            self.watch = self.watch._replace(called_in=self.watch.called_in - member_ids)
 
     def renew_session(self, member: Member) -> None:
         """Let the member's session begin now."""
@@ -116,7 +140,7 @@ class Draft:
             reply,
             tuple(self.timers.items()),
             ((self.group.id, self.watch),) if changed else (),
-            tuple(self._answers),
+            tuple(self.answers),
             None,
             became,
         )

@@ -14,7 +14,7 @@ from immutables import Map
 
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import Member
-from strom.wire.errors import ErrorCode, KafkaError
+from strom.groups.consumer.replies import unknown_member
 
 #: Where a group begins, with nothing assigned: a member that is told 0 would believe to be out.
 FIRST_EPOCH: Final = 1
@@ -86,10 +86,7 @@ class ConsumerGroup(NamedTuple):
         """Return the member; refuse who is none."""
         member = self.members.get(member_id)
         if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.id}.",
-            )
+            raise unknown_member(self.id, member_id)
         return member
 
     def static_member(self, instance_id: str) -> Member | None:

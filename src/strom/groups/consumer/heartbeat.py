@@ -6,7 +6,8 @@ A member joins with epoch 0, stays with the epoch that it was last told, and lea
 
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.classic.logged import group_tombstone
-from strom.groups.consumer.draft import Draft, Moment
+from strom.groups.consumer.draft import Asking, Draft, Moment
+from strom.groups.consumer.gathering import beat_of, wait_for_turn
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.leaving import leave
 from strom.groups.consumer.member import (
@@ -16,14 +17,13 @@ from strom.groups.consumer.member import (
     NO_TIMEOUT,
     WHO,
     Member,
-    partitions_of,
 )
 from strom.groups.consumer.membership import check_epoch, check_room, find_static, take_place
-from strom.groups.consumer.progress import assign_if_due, take_in, take_step
+from strom.groups.consumer.progress import assign_if_due, is_to_assign, take_in
 from strom.groups.consumer.replies import Beat, not_a_consumer_group
 from strom.groups.consumer.request import Heartbeat
 from strom.groups.consumer.upgrade import upgraded
-from strom.replicated.machine import Decision, KeyValue
+from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: What there is under a group's name.
@@ -32,7 +32,7 @@ Found = ConsumerGroup | ClassicGroup | None
 
 def heartbeat(
     found: Found, said: Heartbeat, moment: Moment, watch: object = None
-) -> Decision[KeyValue, Beat]:
+) -> Decision[KeyValue, Beat | Wait]:
     """Decide about a heartbeat; a group that is not there begins with its first member."""
     if said.epoch in (LEFT, AWAY):
         return leave(found, said, moment, watch)
@@ -41,14 +41,15 @@ def heartbeat(
     before = _find(draft, said)
     member = _told(before, said)
     resubscribed = take_in(draft, before, member)
+    tells_all = said.epoch == JOINING or said.is_full
+    if (resubscribed or draft.watch.asking) and is_to_assign(draft):
+        rank = len(draft.watch.asking)
+        asking = Asking(rank, said.owned, resubscribed=resubscribed, tells_all=tells_all)
+        return wait_for_turn(draft, member, asking)
     assign_if_due(draft)
-    after = take_step(draft, member, said.owned, resubscribed=resubscribed)
-    draft.renew_session(after)
-    tell = said.epoch == JOINING or said.is_full or after.assigned != before.assigned
-    assignment = partitions_of(after.assigned) if tell else None
-    interval_ms = moment.limits.heartbeat_interval_ms
-    # The constructor of a named tuple is interpreted.
-    return draft.decision(tuple.__new__(Beat, (after.id, after.epoch, interval_ms, assignment)))
+    return draft.decision(
+        beat_of(draft, member, said.owned, resubscribed=resubscribed, tells_all=tells_all)
+    )
 
 
 def _begin(found: Found, said: Heartbeat, moment: Moment, watch: object) -> Draft:

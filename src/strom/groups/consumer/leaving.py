@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from strom.groups.consumer.downgrade import can_downgrade, downgrade
 from strom.groups.consumer.draft import REBALANCE, TIMERS, Draft, Moment
+from strom.groups.consumer.gathering import dismiss
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.member import AWAY, NOTHING, Member, State
 from strom.groups.consumer.membership import find_static
@@ -45,6 +46,7 @@ def _go_away(draft: Draft, member: Member) -> Decision[KeyValue, Beat]:
     away = member._replace(epoch=AWAY, assigned=kept, revoking=NOTHING)
     draft.place(away)
     draft.call_no_more(member.id, REBALANCE)
+    dismiss(draft, (member.id,))
     return draft.decision(Beat(member.id, AWAY))
 
 
@@ -53,6 +55,7 @@ def remove(draft: Draft, gone: Collection[Member], reply: Reply) -> Decision[Key
     if not gone:
         return draft.decision(reply)
     ids = frozenset(each.id for each in gone)
+    dismiss(draft, ids)
     if can_downgrade(draft.group, ids, draft.moment.limits):
         return downgrade(draft, ids, reply)
     group_id = draft.group.id
@@ -63,8 +66,7 @@ def remove(draft: Draft, gone: Collection[Member], reply: Reply) -> Decision[Key
         draft.write(pattern_gone(group_id, pattern))
     found = metadata_hash(draft.group.topic_names, draft.moment.image)
     draft.write(group_row(group_id, draft.group.epoch + 1, found))
-    if draft.watch.called_in & ids:
-        draft.watch = draft.watch._replace(called_in=draft.watch.called_in - ids)
+    draft.expect_no_more(ids)
     return draft.decision(reply)
 
 

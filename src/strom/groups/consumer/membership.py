@@ -6,6 +6,7 @@ it takes the place of its last life, with all that this had, and nobody else not
 
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import TIMERS, Draft
+from strom.groups.consumer.gathering import dismiss
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.member import JOINING, Member, holds_all
 from strom.groups.consumer.rows import current_row, member_gone, member_row, target_row
@@ -73,4 +74,6 @@ def take_place(draft: Draft, old: Member, member_id: str) -> Member:
     )
     if old.id != member_id:
         draft.call_no_more(old.id, *TIMERS)
+        draft.expect_no_more(frozenset((old.id,)))
+        dismiss(draft, (old.id,))
     return new

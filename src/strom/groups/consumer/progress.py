@@ -24,10 +24,16 @@ def take_in(draft: Draft, before: Member, member: Member) -> bool:
     return was != wanted
 
 
-def assign_if_due(draft: Draft) -> None:
-    """Assign to the group anew, if its epoch has risen and its time has come."""
+def is_to_assign(draft: Draft) -> bool:
+    """Say whether the group is to be assigned to anew: its epoch has risen, its time has come."""
     moment = draft.moment
-    if is_due(draft.group, moment.limits.assignment_interval_ms, moment.now_ms):
+    return is_due(draft.group, moment.limits.assignment_interval_ms, moment.now_ms)
+
+
+def assign_if_due(draft: Draft) -> None:
+    """Assign to the group anew, if that is to be done now."""
+    if is_to_assign(draft):
+        moment = draft.moment
         draft.write(*next_target(draft.group, moment.image, moment.limits, moment.now_ms))
 
 

@@ -17,6 +17,13 @@ class Beat(NamedTuple):
     assignment: Partitions | None = None
 
 
+def unknown_member(group_id: str, member_id: str) -> KafkaError:
+    """Return what is said to who is no member, or no more."""
+    return KafkaError(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
+    )
+
+
 def group_not_found(group_id: str) -> KafkaError:
     """Return what is said to who asks for a group that is not there."""
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
