@@ -7,6 +7,7 @@ import pytest
 
 from strom.broker.markers import Markers
 from strom.broker.outbox import Outbox
+from strom.transactions.ending import End
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.transactions import Image, Replicas, Shard
@@ -64,7 +65,7 @@ class Scene:
         producer = run(machine.init_producer_id, "t", 1000, None, 7, now_ms=1)
         run(machine.add_partitions, "t", producer, frozenset(partitions), version=2, now_ms=1)
         self.told.clear()
-        return run(machine.end, "t", producer, commit=commit, version=2, spare_id=None, now_ms=1)
+        return run(machine.end, "t", End(producer, commit, 2), spare_id=None, now_ms=1)
 
     async def end(self, *partitions, **given):
         """Have it end, and give the loop a turn for what follows the answer; the answer."""

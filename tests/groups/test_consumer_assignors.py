@@ -218,6 +218,24 @@ def test_uniform_shares_out_only_what_a_leaver_had():
     assert all(pairs(before[name]) <= pairs(after[name]) for name in "abc")
 
 
+@pytest.mark.parametrize("asking", "abc")
+def test_uniform_gives_what_a_leaver_had_to_who_asks_if_others_have_as_much(asking):
+    """The others hear of it only when they ask."""
+    before = uniform(group("abcd", ONE), {ONE: 8})
+    rest = again(before, group("abc", ONE))
+    after = uniform([but(each, is_asking=each.member_id == asking) for each in rest], {ONE: 8})
+    assert sizes(after)[asking] == 3
+    assert sorted(sizes(after).values()) == [2, 3, 3]
+    assert moved(before, after) == 2
+
+
+def test_uniform_gives_nothing_to_who_asks_that_others_lack():
+    before = {"a": {ONE: frozenset({0, 1})}, "b": {ONE: frozenset({2})}}
+    a, b = again(before, group("ab", ONE))
+    after = uniform([but(a, is_asking=True), b], {ONE: 4})
+    assert sizes(after) == {"a": 2, "b": 2}
+
+
 def test_uniform_takes_from_all_topics_of_a_member_alike():
     before = {"a": {ONE: frozenset(range(4)), TWO: frozenset(range(4))}}
     after = uniform(again(before, group("ab", ONE, TWO)), {ONE: 4, TWO: 4})

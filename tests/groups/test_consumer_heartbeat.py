@@ -360,6 +360,17 @@ def test_a_silent_member_is_out_after_its_session(table):
     assert b.holds == {"t": [0, 1, 2, 3]}
 
 
+def test_what_a_leaver_had_goes_first_to_who_asks_first(table):
+    """It can begin to read at once; GRP-05."""
+    table.set_topic("t", 3)
+    clients = [table.client(name, "t") for name in "abc"]
+    table.settle(*clients)
+    clients[0].leave()
+    table.advance(INTERVAL_MS)
+    clients[2].beat()
+    assert clients[2].holds == {"t": [0, 2]}
+
+
 def test_a_member_that_does_not_give_up_in_time_is_out(table):
     table.join("a", "t", rack="r")
     table.advance(INTERVAL_MS)

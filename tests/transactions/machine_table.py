@@ -7,6 +7,7 @@ import pytest
 
 from strom.replicated.machine import Decision
 from strom.transactions.beginning import NoProducer
+from strom.transactions.ending import End
 from strom.transactions.machine import Rules
 from strom.transactions.machine import TransactionMachine as Machine
 from strom.transactions.transaction import Producer, Transaction, record_of
@@ -47,22 +48,16 @@ class Table:
         reply = self.do(ask(None))
         return self.do(ask(next(self.ids))) if reply is NoProducer.NEEDS_ID else reply
 
-    def add(self, producer, *partitions, name="t"):
+    def add(self, producer, *partitions, name="t", **by):
         decision = self.machine.add_partitions(
-            name, producer, frozenset(partitions), version=self.version, now_ms=self.now_ms
+            name, producer, frozenset(partitions), version=self.version, now_ms=self.now_ms, **by
         )
         return self.do(decision)
 
-    def end(self, producer, commit=True, version=None, name="t"):
+    def end(self, producer, commit=True, version=None, name="t", **by):
         def ask(spare_id):
-            return self.machine.end(
-                name,
-                producer,
-                commit=commit,
-                version=self.version if version is None else version,
-                spare_id=spare_id,
-                now_ms=self.now_ms,
-            )
+            asked = End(producer, commit, self.version if version is None else version, **by)
+            return self.machine.end(name, asked, spare_id=spare_id, now_ms=self.now_ms)
 
         reply = self.do(ask(None))
         return self.do(ask(next(self.ids))) if reply is NoProducer.NEEDS_ID else reply

@@ -3,8 +3,16 @@
 import pytest
 
 from strom.replicated.machine import Decision
+from strom.transactions.beginning import NoProducer
 from strom.transactions.machine import TIME_OUT
-from strom.transactions.transaction import EPOCH_MAX, NOBODY, PREPARED, Producer, State
+from strom.transactions.transaction import (
+    EPOCH_MAX,
+    NO_CONNECTION,
+    NOBODY,
+    PREPARED,
+    Producer,
+    State,
+)
 from strom.wire.errors import ErrorCode
 from tests.transactions.machine_table import TIMEOUT_MS, A, B, Table, refused
 
@@ -192,3 +200,57 @@ def test_only_what_was_prepared_is_completed(table):
     table.end(producer)
     assert table.machine.complete("t", producer, 0) == Decision((), None)
     assert table.machine.complete("unknown", producer, 0) == Decision((), None)
+
+
+# Version 1: what is late looks as if it were in time.
+
+
+@pytest.fixture
+def older():
+    """A table with a transaction of version 1 that was begun by connection 5."""
+    table = Table(version=1)
+    table.producer = table.init()
+    table.add(table.producer, A, connection=5)
+    return table
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_by_an_older_connection_than_the_transaction_was_begun_by_ends_nothing(
+    older, commit
+):
+    assert older.end(older.producer, commit, connection=4) is NoProducer.DOUBTED
+    assert older.state() is State.ONGOING
+    older.end(older.producer, connection=5)
+    assert older.state() is State.PREPARE_COMMIT
+
+
+@pytest.mark.parametrize("connection", [5, 6, NO_CONNECTION])
+def test_an_end_by_the_same_connection_or_a_newer_one_is_believed(older, connection):
+    assert older.end(older.producer, connection=connection) == NOBODY
+    assert older.state() is State.PREPARE_COMMIT
+
+
+def test_whoever_is_still_there_asks_again_by_the_older_connection_and_is_believed(older):
+    older.end(older.producer, connection=4)
+    assert older.end(older.producer, connection=3) is NoProducer.DOUBTED
+    assert older.end(older.producer, connection=3) == NOBODY
+    assert older.state() is State.PREPARE_COMMIT
+
+
+def test_who_was_believed_once_is_doubted_again_with_the_next_transaction(older):
+    older.end(older.producer, connection=4)
+    older.end(older.producer, connection=4)
+    older.complete()
+    older.add(older.producer, A, connection=6)
+    assert older.end(older.producer, connection=4) is NoProducer.DOUBTED
+
+
+def test_partitions_that_come_late_by_an_older_connection_leave_the_newest_one_known(older):
+    older.add(older.producer, B, connection=2)
+    assert older.end(older.producer, connection=4) is NoProducer.DOUBTED
+
+
+def test_with_version_2_the_epoch_tells_and_no_connection_is_doubted(table):
+    producer = table.init()
+    table.add(producer, A, connection=5)
+    assert table.end(producer, connection=4).epoch == producer.epoch + 1

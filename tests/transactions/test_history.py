@@ -4,16 +4,20 @@ The model knows nothing of states and epochs. It numbers the transactions as the
 them, remembers who came last to each transactional id, and what each producer asked for. From that:
 
 - only the newest producer of an id ever gets anything into a transaction or ends one;
-- a transaction ends once, in one way, and a request that was meant for an earlier one ends none;
+- a transaction ends once, in one way, and a request that was meant for an earlier one ends none:
+  with version 2 whenever it comes, before if its producer had hung up by then;
 - what was prepared stays prepared until it is completed, also over a restart;
 - the log gives the state back, also after it was compacted; deciding changes nothing.
 """
+
+from itertools import count
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from strom.transactions.beginning import NoProducer
+from strom.transactions.ending import End
 from strom.transactions.form import read, write_key, write_value
 from strom.transactions.machine import EXPIRE, TIME_OUT, Rules, TransactionMachine
 from strom.transactions.transaction import (
@@ -62,8 +66,13 @@ class Transactions(AnyHistory):
         #: By name and client: the producer that the client takes itself for.
         self.held = {}
         self.known = {name: Known() for name in NAMES}
-        #: Ends that were asked for: name, client, producer, outcome, the transaction meant.
+        #: Ends that were asked for: name, client, producer, outcome, the transaction meant, and by
+        #: which connection.
         self.asked = []
+        #: Those of them that have not come yet, whose clients wait no more.
+        self.delayed = []
+        self.numbers = count(1)
+        self.connections = [next(self.numbers) for _ in CLIENTS]
 
     @initialize(version=st.sampled_from([0, 1, 2]), epoch=st.sampled_from([0, EPOCH_MAX - 4]))
     def begin(self, version, epoch):
@@ -157,7 +166,12 @@ class Transactions(AnyHistory):
         known, held = self.known[name], self.held.get((name, client), Producer(7, 0))
         reply = self.decide(
             lambda: self.machine.add_partitions(
-                name, held, {partition}, version=self.version, now_ms=self.now_ms
+                name,
+                held,
+                {partition},
+                version=self.version,
+                now_ms=self.now_ms,
+                connection=self.connections[client],
             )
         )
         if self.is_refused(reply):
@@ -171,38 +185,61 @@ class Transactions(AnyHistory):
 
     @rule(name=names, client=clients, commit=st.booleans())
     def end(self, name, client, commit):
-        held = self.held.get((name, client), Producer(7, 0))
-        request = name, client, held, commit, self.known[name].open
-        self.asked.append(request)
+        request = self.asking_to_end(name, client, commit)
+        if not commit or self.known[name].open is not None:
+            # Nobody repeats what was refused: to commit what was not begun.
+            self.asked.append(request)
         self.ask_to_end(*request)
 
-    @precondition(lambda self: self.asked)
+    def asking_to_end(self, name, client, commit):
+        held = self.held.get((name, client), Producer(7, 0))
+        return name, client, held, commit, self.known[name].open, self.connections[client]
+
+    @precondition(lambda self: any(each.open is not None for each in self.known.values()))
+    @rule(data=st.data(), commit=st.booleans(), goes_on=st.booleans())
+    def end_and_hang_up(self, data, commit, goes_on):
+        """The network keeps the request; its client goes on by another connection."""
+        begun = [name for name, each in self.known.items() if each.open is not None]
+        name = data.draw(st.sampled_from(begun))
+        client = self.known[name].owner
+        self.delayed.append(self.asking_to_end(name, client, commit))
+        self.connections[client] = next(self.numbers)
+        if goes_on:
+            self.end(name, client, commit)
+            self.write_markers(name)
+            self.add(name, client, PARTITIONS[0])
+
+    @precondition(lambda self: self.delayed)
+    @rule(data=st.data())
+    def an_end_arrives_late(self, data):
+        which = data.draw(st.sampled_from(range(len(self.delayed))))
+        self.ask_to_end(*self.delayed.pop(which))
+
+    @precondition(lambda self: self.asked and self.version == 2)
     @rule(data=st.data())
     def end_again(self, data):
-        """A request that was delayed, or sent again."""
+        """A request that was delayed, or sent again, and no connection tells."""
         self.ask_to_end(*data.draw(st.sampled_from(self.asked)))
 
-    def ask_to_end(self, name, client, producer, commit, number):
+    def ask_to_end(self, name, client, producer, commit, number, connection):
         known, before = self.known[name], self.machine.transactions.get(name)
         reply = self.with_spare(
             lambda spare: self.machine.end(
                 name,
-                producer,
-                commit=commit,
-                version=self.version,
+                End(producer, commit, self.version, connection),
                 spare_id=spare,
                 now_ms=self.now_ms,
             )
         )
         after = self.machine.transactions.get(name)
-        if self.is_refused(reply):
+        if self.is_refused(reply) or reply is NoProducer.DOUBTED:
+            assert reply is not NoProducer.DOUBTED or connection != self.connections[client]
             assert after == before
             return
         if after != before:
             assert known.owner == client, "a zombie ended a transaction"
             if known.open is not None:
-                # With version 1 a late request cannot be told from a timely one.
-                assert self.version < 2 or number == known.open, "it was meant for another"
+                assert number == known.open, "it was meant for another"
                 known.ending, known.open = (known.open, commit), None
             else:
                 assert not commit and self.version == 2
@@ -215,12 +252,13 @@ class Transactions(AnyHistory):
 
     # What happens to all of them.
 
-    @rule(name=names)
-    def markers_are_written(self, name):
-        known, prepared = self.known[name], self.machine.prepared.get(name)
-        assert (prepared is not None) == (known.ending is not None)
-        if prepared is None:
-            return
+    @precondition(lambda self: self.machine.prepared)
+    @rule(data=st.data())
+    def markers_are_written(self, data):
+        self.write_markers(data.draw(st.sampled_from(sorted(self.machine.prepared))))
+
+    def write_markers(self, name):
+        known, prepared = self.known[name], self.machine.prepared[name]
         number, committed = known.ending
         assert prepared.committed is committed
         self.decide(lambda: self.machine.complete(name, prepared.producer, self.now_ms))
@@ -259,6 +297,9 @@ class Transactions(AnyHistory):
             again.apply(self.from_bytes(data))
         assert self.state_of(again) == self.state_of(self.machine)
         self.machine = again
+        # Nobody's connection is there any more, nor what was on its way.
+        self.delayed.clear()
+        self.connections = [next(self.numbers) for _ in CLIENTS]
 
     @invariant()
     def the_model_and_the_machine_agree_on_what_is_open(self):

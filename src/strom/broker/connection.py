@@ -138,6 +138,7 @@ class Connection:
         "closed",
         "link",
         "listener",
+        "number",
         "sender",
     )
 
@@ -164,6 +165,8 @@ class Connection:
         #: How much had come in and was still to go out when somebody last looked.
         self._moved = (0, 0)
         self.link: Link | None = None
+        #: How many the server has let in until this one.
+        self.number = 0
         self.listener = listener
         self.address = address
         #: The address of ours that the client connected to.

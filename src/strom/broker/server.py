@@ -282,6 +282,7 @@ class Server:
         self._by_address[host] += 1
         self._by_listener[listener] += 1
         self._parts.metrics.accepted_connections += 1
+        connection.number = self._parts.metrics.accepted_connections
         connection.link.resume_reading()
 
     def _per_address_max(self, host: str) -> int:

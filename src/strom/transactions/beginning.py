@@ -24,12 +24,14 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 
 class NoProducer(Enum):
-    """Why a producer cannot be given yet."""
+    """Why a producer cannot be given, or let go on, yet."""
 
     #: A transaction was open. It is being aborted; the client comes again.
     ABORTING = auto()
     #: A new producer id is needed: the decision is asked again with one.
     NEEDS_ID = auto()
+    #: What was asked may have been delayed until a later transaction; the client comes again.
+    DOUBTED = auto()
 
 
 def created(transactional_id: str, producer_id: int, timeout_ms: int) -> Transaction:

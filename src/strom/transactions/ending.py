@@ -22,16 +22,20 @@ version 2 the epoch was raised meanwhile, so it comes with the one before.
 A producer may know its new epoch, or its new id, before the markers are written; so with version 2
 nobody is judged by these until they are.
 
-With version 1 a request that was delayed until the next transaction is open ends that one. This
-is what version 2 is for: every end raises the epoch, so it can only be meant for what it ended.
+With version 1 a request that was delayed until the next transaction is open looks as if it were
+meant for that one. Version 2 raises the epoch with every end, so there it can only be meant for
+what it ended. Before, one thing tells: a producer that waits no more for an answer hangs up, and
+goes on by a newer connection. So what comes by an older connection than the transaction's
+partitions were added by is doubted once. Whoever is still there is told so, and asks again.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from strom.transactions.records import NO_EPOCH, NO_PRODUCER_ID
 from strom.transactions.transaction import (
     AT_REST,
     EPOCH_MAX,
+    NO_CONNECTION,
     PREPARED,
     RAISES_EPOCH_FROM,
     Producer,
@@ -46,15 +50,27 @@ COMPLETED: Final = {
 }
 
 
-def check_end(
-    transaction: Transaction | None, producer: Producer, *, commit: bool, version: int
-) -> tuple[Transaction, bool]:
+class End(NamedTuple):
+    """A producer's word that its transaction is over."""
+
+    producer: Producer
+    commit: bool
+    #: The version of transactions in which it asks.
+    version: int
+    connection: int = NO_CONNECTION
+
+    @property
+    def raises_epoch(self) -> bool:
+        """Whether the producer goes on with another epoch."""
+        return self.version >= RAISES_EPOCH_FROM
+
+
+def check_end(transaction: Transaction | None, end: End) -> tuple[Transaction, bool]:
     """Return the transaction, and whether it is to be ended now; False if it was already."""
     if transaction is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if version >= RAISES_EPOCH_FROM:
-        return transaction, _ends_by_version_2(transaction, producer, commit=commit)
-    return transaction, _ends_by_version_1(transaction, producer, commit=commit)
+    ends = _ends_by_version_2 if end.raises_epoch else _ends_by_version_1
+    return transaction, ends(transaction, end.producer, commit=end.commit)
 
 
 def _ends_by_version_1(transaction: Transaction, producer: Producer, *, commit: bool) -> bool:
@@ -93,6 +109,17 @@ def _check_same(transaction: Transaction, *, commit: bool) -> None:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     if transaction.state in PREPARED:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+def is_doubtful(end: End, newest: int, doubted: int) -> bool:
+    """Whether a request may have been delayed that only its connection tells anything about.
+
+    `newest` is the newest connection by which it has added partitions, `doubted` an older one
+    whose client was told to ask again.
+    """
+    if end.raises_epoch or end.connection == doubted:
+        return False
+    return NO_CONNECTION < end.connection < newest
 
 
 def needs_id(transaction: Transaction, version: int) -> bool:

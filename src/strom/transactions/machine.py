@@ -8,14 +8,14 @@ A transaction whose outcome is fixed is in `prepared` until its markers are writ
 came there by a request, by its time-out or from the log at a start. Whoever runs the machine
 writes the markers and then asks to `complete` it; what happens by itself replies with the names.
 
-Soft state is the epoch that each producer had before its newest one: what a repeated request is
-recognised by. Kafka's log has no place for it either.
+Soft state is what each producer was `Heard` of: the epoch that it had before its newest one, and by
+which connection it came. Kafka's log has no place for it either.
 """
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from strom.replicated.machine import Decision, KeyValue, TimerKey
 from strom.transactions.beginning import (
@@ -29,9 +29,11 @@ from strom.transactions.beginning import (
     with_partitions,
 )
 from strom.transactions.ending import (
+    End,
     check_end,
     completed,
     fenced,
+    is_doubtful,
     is_forgotten,
     is_overdue,
     last_epoch_after,
@@ -40,9 +42,9 @@ from strom.transactions.ending import (
 )
 from strom.transactions.records import NO_EPOCH, TransactionLogKey, TransactionLogValue
 from strom.transactions.transaction import (
+    NO_CONNECTION,
     NOBODY,
     PREPARED,
-    RAISES_EPOCH_FROM,
     Producer,
     State,
     TopicPartition,
@@ -59,6 +61,20 @@ ENDED_MAX: Final = 100
 #: And as many partitions of theirs, each of which may be of a topic with a long name.
 PARTITIONS_MAX: Final = 3000
 EXPIRED_MAX: Final = 1000
+
+
+class Heard(NamedTuple):
+    """What is known of a transactional id's producer that is not in the log."""
+
+    #: The epoch before its newest one: what a repeated request is recognised by.
+    last_epoch: int = NO_EPOCH
+    #: The newest connection by which it has added partitions.
+    connection: int = NO_CONNECTION
+    #: An older one by which it was asked to end a transaction, and told to ask again.
+    doubted: int = NO_CONNECTION
+
+
+UNHEARD: Final = Heard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +98,7 @@ class TransactionMachine:
         #: Those with a fixed outcome that may lack markers.
         self.prepared: dict[str, Transaction] = {}
         self._ongoing: dict[str, Transaction] = {}
-        self._last_epochs: dict[str, int] = {}
+        self._heard: dict[str, Heard] = {}
 
     # Decisions: read the state, change nothing.
 
@@ -108,8 +124,8 @@ class TransactionMachine:
             check_expected(known, expected)
         if known.state is State.ONGOING:
             return self._changed(NoProducer.ABORTING, (known, self._fenced(known, now_ms)))
-        last_epoch = self._last_epochs.get(transactional_id, NO_EPOCH)
-        given = next_producer(known, expected, last_epoch, spare_id)
+        heard = self._heard.get(transactional_id, UNHEARD)
+        given = next_producer(known, expected, heard.last_epoch, spare_id)
         if given is None:
             return Decision((), NoProducer.NEEDS_ID)
         producer, last_epoch = given
@@ -117,7 +133,7 @@ class TransactionMachine:
         return Decision(
             (record_of(changed, self.rules.version),),
             producer,
-            soft=((transactional_id, last_epoch),),
+            soft=((transactional_id, heard._replace(last_epoch=last_epoch)),),
         )
 
     def add_partitions(
@@ -128,6 +144,7 @@ class TransactionMachine:
         *,
         version: int,
         now_ms: int,
+        connection: int = NO_CONNECTION,
     ) -> Decision[KeyValue, None]:
         """Take the partitions into the transaction, beginning one if none is open."""
         if transactional_id in self.prepared:
@@ -136,7 +153,7 @@ class TransactionMachine:
         known = check_producer(self.transactions.get(transactional_id), producer)
         changed = with_partitions(known, partitions, version, now_ms)
         records = () if changed is None else (record_of(changed, self.rules.version),)
-        return Decision(records, None)
+        return Decision(records, None, soft=self._came_by(transactional_id, connection))
 
     def verify_partitions(
         self,
@@ -151,20 +168,20 @@ class TransactionMachine:
     def end(
         self,
         transactional_id: str,
-        producer: Producer,
+        end: End,
         *,
-        commit: bool,
-        version: int,
         spare_id: int | None,
         now_ms: int,
     ) -> Decision[KeyValue, Producer | NoProducer]:
         """Fix the transaction's outcome; the reply is the producer as it goes on."""
-        known, ends = check_end(
-            self.transactions.get(transactional_id), producer, commit=commit, version=version
-        )
-        raises = version >= RAISES_EPOCH_FROM
+        known, ends = check_end(self.transactions.get(transactional_id), end)
+        raises, commit, version = end.raises_epoch, end.commit, end.version
         if not ends:
             return Decision((), known.producer if raises else NOBODY)
+        heard = self._heard.get(transactional_id, UNHEARD)
+        if is_doubtful(end, heard.connection, heard.doubted):
+            soft = ((transactional_id, heard._replace(doubted=end.connection)),)
+            return Decision((), NoProducer.DOUBTED, soft=soft)
         next_id = None
         if needs_id(known, version):
             if spare_id is None:
@@ -234,13 +251,19 @@ class TransactionMachine:
             tuple(record_of(after, self.rules.version) for _, after in changes),
             reply,
             timers=timers,
-            soft=tuple(self._last_epoch(before, after) for before, after in changes),
+            soft=tuple(self._heard_after(before, after) for before, after in changes),
         )
 
-    def _last_epoch(self, before: Transaction, after: Transaction) -> tuple[str, int]:
+    def _heard_after(self, before: Transaction, after: Transaction) -> tuple[str, Heard]:
         name = before.transactional_id
-        known = self._last_epochs.get(name, NO_EPOCH)
-        return name, last_epoch_after(before, after, known)
+        heard = self._heard.get(name, UNHEARD)
+        return name, Heard(last_epoch_after(before, after, heard.last_epoch), heard.connection)
+
+    def _came_by(self, name: str, connection: int) -> tuple[tuple[str, Heard], ...]:
+        heard = self._heard.get(name, UNHEARD)
+        if connection <= heard.connection:
+            return ()
+        return ((name, Heard(heard.last_epoch, connection)),)
 
     # State: the durable is changed by apply and by nothing else.
 
@@ -265,12 +288,12 @@ class TransactionMachine:
         return False
 
     def set_soft(self, key: str, value: object) -> None:
-        """Remember the epoch before the newest one of the transactional id."""
-        if value is None or value == NO_EPOCH:
-            self._last_epochs.pop(key, None)
+        """Remember what the producer of the transactional id was heard of."""
+        if value is None or value == UNHEARD:
+            self._heard.pop(key, None)
         else:
-            assert isinstance(value, int)
-            self._last_epochs[key] = value
+            assert isinstance(value, Heard)
+            self._heard[key] = value
 
     def on_marker(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
         """Nothing here is written in anybody's transaction."""

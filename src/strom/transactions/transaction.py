@@ -81,6 +81,8 @@ class Producer(NamedTuple):
 
 
 NOBODY: Final = Producer(NO_PRODUCER_ID, NO_EPOCH)
+#: Connections are numbered as they come, from 1; this is where it does not matter by which one.
+NO_CONNECTION: Final = 0
 
 
 class Transaction(NamedTuple):

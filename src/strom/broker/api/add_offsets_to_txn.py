@@ -51,6 +51,7 @@ async def handle(
             frozenset((offsets_partition(request.group_id, context),)),
             version=BY_REQUEST,
             now_ms=context.now_ms,
+            connection=context.connection.number,
         )
     except KafkaError as error:
         return response(known_code(error.code, context.version, KNOWS_FENCED_FROM))

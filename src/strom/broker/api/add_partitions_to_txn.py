@@ -19,7 +19,7 @@ from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, note_sender, shard_of
 from strom.broker.turns import AT_ONCE, answer_of, pieces
-from strom.transactions.transaction import Producer, TopicPartition
+from strom.transactions.transaction import NO_CONNECTION, Producer, TopicPartition
 from strom.wire.add_partitions_to_txn import (
     MANY_FROM,
     AddPartitionsToTxnRequest,
@@ -164,13 +164,15 @@ def ask(
     shard = shard_of(name, context)
     if transaction.verify_only:
         return shard.run(shard.machine.verify_partitions, name, producer, places)
+    is_by_leader = context.version >= MANY_FROM
     return shard.run(
         shard.machine.add_partitions,
         name,
         producer,
         frozenset(places),
-        version=BY_LEADER if context.version >= MANY_FROM else BY_REQUEST,
+        version=BY_LEADER if is_by_leader else BY_REQUEST,
         now_ms=context.now_ms,
+        connection=NO_CONNECTION if is_by_leader else context.connection.number,
     )
 
 

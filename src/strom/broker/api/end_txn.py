@@ -10,7 +10,8 @@ Behaviour:
 Versions:
 - v2 is the first whose clients know PRODUCER_FENCED; to older ones it is INVALID_PRODUCER_EPOCH.
 - v5 raises the producer's epoch with every end, and hands it back (KIP-890). Before, an end that
-  comes late cannot be told from one of the producer's next transaction, as in Kafka.
+  comes late looks like one of the producer's next transaction: if it comes by an older connection
+  than that was begun by, it is CONCURRENT_TRANSACTIONS once. Kafka ends what is open.
 """
 
 from collections.abc import Coroutine
@@ -29,6 +30,7 @@ from strom.broker.transacting import (
     with_producer_id,
 )
 from strom.transactions.beginning import NoProducer
+from strom.transactions.ending import End
 from strom.transactions.transaction import NOBODY, Producer
 from strom.wire.end_txn import EndTxnRequest, EndTxnResponse
 from strom.wire.errors import ErrorCode, KafkaError
@@ -46,19 +48,17 @@ def handle(
     """Fix the transaction's outcome."""
     name = request.transactional_id
     note_sender(name, context)
-    producer = Producer(request.producer_id, request.producer_epoch)
-    version = BY_LEADER if context.version >= RAISES_EPOCH_FROM else BY_REQUEST
+    end = End(
+        Producer(request.producer_id, request.producer_epoch),
+        request.committed,
+        BY_LEADER if context.version >= RAISES_EPOCH_FROM else BY_REQUEST,
+        context.connection.number,
+    )
 
     def decide(spare_id: int | None) -> Given | Coroutine[Any, Any, Given]:
         shard = shard_of(name, context)
         reply: Given | Coroutine[Any, Any, Given] = shard.run(
-            shard.machine.end,
-            name,
-            producer,
-            commit=request.committed,
-            version=version,
-            spare_id=spare_id,
-            now_ms=context.now_ms,
+            shard.machine.end, name, end, spare_id=spare_id, now_ms=context.now_ms
         )
         return context.parts.markers.ended(shard, name, reply)
 
@@ -81,6 +81,8 @@ async def answer_later(
             found = await with_producer_id(decide, context)
     except KafkaError as error:
         return response(NOBODY, known_code(error.code, context.version, KNOWS_FENCED_FROM))
+    if found is NoProducer.DOUBTED:
+        return response(NOBODY, ErrorCode.CONCURRENT_TRANSACTIONS)
     assert isinstance(found, Producer)
     return response(found, ErrorCode.NONE)
 

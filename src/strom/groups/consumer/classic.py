@@ -63,7 +63,7 @@ def _join(draft: Draft, request: JoinRequest) -> Decision[KeyValue, Joined]:
         if not stale:
             member = take_step(draft, member, owned, resubscribed=False)
         return downgrade(draft, frozenset(), _joined(member), rebalance=stale)
-    assign_if_due(draft)
+    assign_if_due(draft, member.id)
     member = take_step(draft, member, owned, resubscribed=resubscribed)
     _has_come(draft, member)
     draft.renew_session(member)

@@ -46,7 +46,7 @@ def heartbeat(
         rank = len(draft.watch.asking)
         asking = Asking(rank, said.owned, resubscribed=resubscribed, tells_all=tells_all)
         return wait_for_turn(draft, member, asking)
-    assign_if_due(draft)
+    assign_if_due(draft, member.id)
     return draft.decision(
         beat_of(draft, member, said.owned, resubscribed=resubscribed, tells_all=tells_all)
     )

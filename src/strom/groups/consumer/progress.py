@@ -30,11 +30,11 @@ def is_to_assign(draft: Draft) -> bool:
     return is_due(draft.group, moment.limits.assignment_interval_ms, moment.now_ms)
 
 
-def assign_if_due(draft: Draft) -> None:
-    """Assign to the group anew, if that is to be done now."""
+def assign_if_due(draft: Draft, asking: str | None = None) -> None:
+    """Assign to the group anew, if that is to be done now, for the member that asks."""
     if is_to_assign(draft):
         moment = draft.moment
-        draft.write(*next_target(draft.group, moment.image, moment.limits, moment.now_ms))
+        draft.write(*next_target(draft.group, moment.image, moment.limits, moment.now_ms, asking))
 
 
 def take_step(

@@ -31,10 +31,13 @@ def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
 
 
 def next_target(
-    group: ConsumerGroup, image: Image, limits: Limits, now_ms: int
+    group: ConsumerGroup, image: Image, limits: Limits, now_ms: int, asking: str | None
 ) -> Iterator[KeyValue]:
-    """Assign for the group's epoch; give the targets that change, and that all are of it now."""
-    subscribers, topics = _subscribers(group, image)
+    """Assign for the group's epoch; give the targets that change, and that all are of it now.
+
+    `asking` is the member that this is done for, if it is one.
+    """
+    subscribers, topics = _subscribers(group, image, asking)
     counts = {topic: len(image.topics_by_id[topic].partitions) for topic in topics}
     racks = _racks(subscribers, topics, image)
     assigned = ASSIGNORS[group.assignor(limits.assignors)](subscribers, counts, racks)
@@ -54,7 +57,9 @@ def _changed(group: ConsumerGroup, assigned: Mapping[str, Partitions]) -> list[s
     return changed
 
 
-def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], set[UUID]]:
+def _subscribers(
+    group: ConsumerGroup, image: Image, asking: str | None
+) -> tuple[list[Subscriber], set[UUID]]:
     """Return the members as an assignor sees them, and all topics that they want."""
     # Mostly all members want the same.
     by_wish: dict[tuple[frozenset[str], str | None], frozenset[UUID]] = {}
@@ -64,8 +69,12 @@ def _subscribers(group: ConsumerGroup, image: Image) -> tuple[list[Subscriber], 
         topics = by_wish.get(wish)
         if topics is None:
             topics = by_wish[wish] = topic_ids(group, member, image)
-        owned = target_of(group, member.id)
-        subscribers.append(Subscriber(member.id, member.instance_id, topics, owned, member.rack))
+        name, owned = member.id, target_of(group, member.id)
+        subscribers.append(
+            Subscriber(
+                name, member.instance_id, topics, owned, member.rack, is_asking=name == asking
+            )
+        )
     return subscribers, {topic for topics in by_wish.values() for topic in topics}
 
 

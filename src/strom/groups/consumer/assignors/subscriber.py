@@ -23,6 +23,8 @@ class Subscriber:
         topics: frozenset[UUID],
         owned: Partitions,
         rack: str | None = None,
+        *,
+        is_asking: bool = False,
     ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
@@ -32,6 +34,8 @@ class Subscriber:
         self.owned = owned
         #: Where it is, if it tells.
         self.rack = rack
+        #: Whether it is the one that asks now, so that it hears of its assignment at once.
+        self.is_asking = is_asking
 
 
 class Assignor(Protocol):

@@ -3,8 +3,9 @@
 1. Everybody keeps what it had, as far as it still subscribes to it and the partition exists.
 2. If all subscribe to the same, those that have more than their share give the rest up: rather
    what is in no rack of theirs, where members tell theirs.
-3. What nobody has goes to the subscriber with the least, topic by topic. How many each gets is so
-   decided; which of them, by racks (`nearness`).
+3. What nobody has goes to the subscriber with the least, topic by topic; of those that have as
+   little, to the one that asks, as the others hear of it only when they do. How many each gets is
+   so decided; which of them, by racks (`nearness`).
 4. If subscriptions differ, that need not be even yet: the member with the least looks for one that
    has at least two more, directly or over others: A gives to B what B reads too, and B gives to C.
    The shortest such chain moves one partition along each of its links. When nobody finds a chain,
@@ -138,21 +139,31 @@ class Shares:
                 readers[place].append(member)
         # A load and a member behind it as one number, in place of a pair for each member.
         size = len(self._loads)
+        asking = self._asking()
         for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
             free = sorted(self._existing[place] - self._taken[place])
             if not free:
                 continue
-            waiting = [self._loads[member] * size + member for member in readers[place]]
+            waiting = [
+                self._loads[member] * size + (member - asking) % size for member in readers[place]
+            ]
             heapify(waiting)
             got: dict[int, list[int]] = {}
             for partition in free:
                 first = waiting[0]
-                got.setdefault(first % size, []).append(partition)
+                got.setdefault((first + asking) % size, []).append(partition)
                 heapreplace(waiting, first + size)
             if self._racks:
                 got = nearest(got, self._subscribers, self._racks[self._topics[place]])
             for member, partitions in got.items():
                 self._add(member, place, partitions)
+
+    def _asking(self) -> int:
+        """Return the member that asks, whoever is first if none does."""
+        for member, subscriber in enumerate(self._subscribers):
+            if subscriber.is_asking:
+                return member
+        return 0
 
     def even_out(self) -> None:
         """Move partitions until no move, and no chain of moves, makes it more even."""
