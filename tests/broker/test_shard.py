@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from strom.broker import shard as shards
+from strom.broker.pending import answer_of
 from strom.broker.shard import Shard
 from strom.replicated.machine import Decision, Wait
 from strom.wire.errors import ErrorCode, KafkaError
@@ -185,9 +186,9 @@ def test_who_completes_the_round_gets_its_answer_from_its_own_decision():
 def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_gone():
     async def scenario(shard, log, clock):
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(shard.execute(decided, reply=Wait("m")))
+            waiting = tasks.create_task(shard.execute(decided, reply=Wait(("m",))))
             await asyncio.sleep(0)
-            last = tasks.create_task(shard.execute(decided, "a", answers=(("m", "joined"),)))
+            last = tasks.create_task(shard.execute(decided, "a", answers=((("m",), "joined"),)))
             await asyncio.sleep(0)
             last.cancel()
             await asyncio.sleep(0)
@@ -201,9 +202,9 @@ def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_go
 def test_answers_that_were_not_committed_are_refusals():
     async def scenario(shard, log, clock):
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait(("m",)))))
             await asyncio.sleep(0)
-            answers = (("m", "joined"),)
+            answers = ((("m",), "joined"),)
             last = tasks.create_task(refusal(shard.execute(decided, "a", answers=answers)))
             await asyncio.sleep(0)
             await log.commit(KafkaError(ErrorCode.NOT_COORDINATOR))
@@ -215,9 +216,9 @@ def test_answers_that_were_not_committed_are_refusals():
 def test_who_gave_up_waiting_is_forgotten():
     async def scenario(shard, log, clock):
         async with asyncio.TaskGroup() as tasks:
-            gone = tasks.create_task(shard.execute(decided, reply=Wait("m")))
+            gone = tasks.create_task(shard.execute(decided, reply=Wait(("m",))))
             await asyncio.sleep(0)
-            assert "m" in shard._waiting
+            assert ("m",) in shard._waiting
             gone.cancel()
         return dict(shard._waiting)
 
@@ -227,7 +228,7 @@ def test_who_gave_up_waiting_is_forgotten():
 def test_who_waits_for_a_shard_that_ends_must_look_elsewhere():
     async def scenario(shard, log, clock):
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait(("m",)))))
             await asyncio.sleep(0)
             shard.close()
         return waiting.result(), await refusal(shard.execute(decided))
@@ -268,23 +269,60 @@ def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
     assert sharding(scenario) == {("a",), ("b",)}
 
 
-def test_who_waits_is_refused_if_its_answer_cannot_be_written(monkeypatch):
-    """It asks again; the decision is tried again too."""
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ErrorCode.KAFKA_STORAGE_ERROR),
+        (ValueError(), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_all_who_wait_for_what_is_due_are_refused_if_it_fails(failure, told, monkeypatch):
+    """They ask again; it is tried again too."""
     monkeypatch.setattr(shards, "RETRY_MS", 0)
+    monkeypatch.setattr(shards, "FAULT_RETRY_MS", 0)
 
     async def scenario(shard, log, clock):
         log.committed = 100
-        shard.machine.due = decided("b", answers=(("m", "answer"),))
+        shard.machine.due = failure
         async with asyncio.TaskGroup() as tasks:
-            waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait("m"))))
+            waiting = [
+                tasks.create_task(refusal(shard.execute(decided, reply=Wait(("turn", "g", name)))))
+                for name in "ab"
+            ]
+            other = shard.carry_out(decided(reply=Wait(("turn", "h", "a"))))
             await asyncio.sleep(0)
-            log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-            shard.run(decided, timers=((("turn",), 1000),))
-        log.failure = None
-        await until(lambda: ("apply", "b", None) in log.told)
-        return waiting.result()
+            shard.run(decided, timers=((("turn", "g"), 1000),))
+        shard.machine.due = decided("b", answers=((("turn", "h", "a"), "answer"),))
+        answer = await answer_of(other)
+        return [each.result() for each in waiting], answer
 
-    assert sharding(scenario) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert sharding(scenario) == ([told, told], "answer")
+
+
+def test_who_asks_while_an_answer_is_being_committed_waits_for_the_next_one():
+    async def scenario(shard, log, clock):
+        first = shard.carry_out(decided(reply=Wait(("m",))))
+        shard.run(decided, "a", answers=((("m",), "one"),)).close()
+        second = shard.carry_out(decided(reply=Wait(("m",))))
+        shard.run(decided, "b", answers=((("m",), "two"),)).close()
+        await asyncio.sleep(0)
+        await log.commit()
+        return await answer_of(first), await answer_of(second)
+
+    assert sharding(scenario) == ("one", "two")
+
+
+def test_whose_answer_is_not_committed_when_a_shard_ends_must_look_elsewhere():
+    async def scenario(shard, log, clock):
+        pending = shard.carry_out(decided(reply=Wait(("m",))))
+        shard.run(decided, "a", answers=((("m",), "answer"),)).close()
+        await asyncio.sleep(0)
+        shard.close()
+        told = await refusal(answer_of(pending))
+        await log.commit()
+        return told
+
+    assert sharding(scenario) is ErrorCode.NOT_COORDINATOR
 
 
 def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeypatch):

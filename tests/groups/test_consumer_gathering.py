@@ -200,21 +200,76 @@ def test_one_that_is_refused_leaves_the_others_their_step(table):
     assert table.answer_to(waiting).epoch == 3
 
 
-@pytest.mark.parametrize(("limit", "value"), [("STEPS_MAX", 2), ("PARTITIONS_MAX", 1)])
+@pytest.mark.parametrize(("limit", "value"), [("STEPS_MAX", 2), ("BYTES_MAX", 200)])
 def test_many_take_their_steps_some_at_a_time(table, monkeypatch, limit, value):
     """A decision is one batch of the log, which has a limit."""
     monkeypatch.setattr(gathering, limit, value)
     waiting = [table.ask(name, 0, **JOINING) for name in "abc"]
-    answered = answers_by_turn(table)
-    assert next(answered) == 0, "it is looked whether more are coming"
-    assert 0 < next(answered) < len(waiting)
-    table.end_turn()
+    counts = list(answers_by_turn(table))
+    assert counts[0] == 0, "it is looked whether more are coming"
+    assert set(counts) - {0, 3}, "some are answered before the others"
+    assert counts[-1] == 3
     assert [plain(table.answer_to(each).assignment) for each in waiting] == [
         {"t": [0, 3]},
         {"t": [1, 4]},
         {"t": [2, 5]},
     ]
     assert assignments_made(table) == 1
+
+
+def test_targets_that_fill_a_batch_are_written_alone_and_the_steps_come_next(table, monkeypatch):
+    """Even if somebody joins in every turn, and all are to be assigned to again."""
+    monkeypatch.setattr(gathering, "BYTES_MAX", 250)
+    waiting = [table.ask(name, 0, **JOINING) for name in "abc"]
+    answered = answers_by_turn(table)
+    assert [next(answered), next(answered)] == [0, 0]
+    assert assignments_made(table) == 1
+    table.ask("d", 0, **JOINING)
+    assert next(answered) > 0
+    assert assignments_made(table) == 1
+    table.end_turn()
+    told = [table.answer_to(each) for each in waiting]
+    assert sum(len(plain(each.assignment)["t"]) for each in told if each.assignment) >= 5
+    assert set(table.group.members) == set("abcd")
+
+
+def test_whoever_is_answered_at_once_has_its_earlier_word_taken_for_nothing(table):
+    """It would give up by that what it has been given meanwhile."""
+    table.set_topic("u", 1)
+    table.join("a", "t")
+    table.join("z", "t")
+    waiting = table.ask("a", 2, owned={}, topics=["t", "u"])
+    table.beat("z", -1)
+    table.classic_join("", wants("u"), must_return=False, new_member_id="c")
+    reply = table.ask("a", 2)
+    assert not isinstance(reply, Wait)
+    assert table.answer_to(waiting) == reply
+    before = table.group.members["a"]
+    assert not table.watch.asking
+    table.end_turn()
+    assert table.group.members["a"] == before
+
+
+def test_a_member_that_changes_its_protocol_while_it_waits_is_answered(table):
+    table.join("other", "t")
+    waiting = table.ask("a", 0, **JOINING)
+    table.classic_join("a", wants("t"))
+    assert table.refused(lambda: table.answer_to(waiting)) is ErrorCode.UNKNOWN_MEMBER_ID
+    table.end_turn()
+    assert table.group.members["a"].classic is not None
+
+
+def test_who_came_first_goes_first_however_many_come_meanwhile(table, monkeypatch):
+    monkeypatch.setattr(gathering, "STEPS_MAX", 2)
+    for name in "abcd":
+        table.ask(name, 0, **JOINING)
+    answered = answers_by_turn(table)
+    while next(answered) == 0:
+        pass
+    for name in "0123":
+        table.ask(name, 0, **JOINING)
+    table.end_turn()
+    assert [ticket[2] for ticket, _ in table.answers] == list("abcd0123")
 
 
 def test_a_coordinator_that_is_lost_in_the_turn_has_taken_the_members_in(table):

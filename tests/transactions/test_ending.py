@@ -4,7 +4,7 @@ import pytest
 
 from strom.replicated.machine import Decision
 from strom.transactions.beginning import NoProducer
-from strom.transactions.machine import TIME_OUT
+from strom.transactions.machine import ASKS_AGAIN_MS_MIN, TIME_OUT
 from strom.transactions.transaction import (
     EPOCH_MAX,
     NO_CONNECTION,
@@ -233,12 +233,32 @@ def test_an_end_by_the_same_connection_or_a_newer_one_is_believed(older, connect
 def test_whoever_is_still_there_asks_again_by_the_older_connection_and_is_believed(older):
     older.end(older.producer, connection=4)
     assert older.end(older.producer, connection=3) is NoProducer.DOUBTED
+    older.now_ms += ASKS_AGAIN_MS_MIN
     assert older.end(older.producer, connection=3) == NOBODY
     assert older.state() is State.PREPARE_COMMIT
 
 
+def test_two_that_were_delayed_by_the_same_connection_are_both_doubted(older):
+    older.end(older.producer, connection=4)
+    older.now_ms += ASKS_AGAIN_MS_MIN - 1
+    assert older.end(older.producer, connection=4) is NoProducer.DOUBTED
+    assert older.state() is State.ONGOING
+
+
+def test_who_takes_over_by_an_older_connection_is_believed(older):
+    """What counts is by which connection this transaction was begun."""
+    older.end(older.producer)
+    older.complete()
+    successor = older.init()
+    for _ in range(2):
+        older.add(successor, A, connection=3)
+        assert older.end(successor, connection=3) == NOBODY
+        older.complete()
+
+
 def test_who_was_believed_once_is_doubted_again_with_the_next_transaction(older):
     older.end(older.producer, connection=4)
+    older.now_ms += ASKS_AGAIN_MS_MIN
     older.end(older.producer, connection=4)
     older.complete()
     older.add(older.producer, A, connection=6)

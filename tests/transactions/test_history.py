@@ -183,13 +183,15 @@ class Transactions(AnyHistory):
             known.numbers += 1
             known.open = known.numbers
 
-    @rule(name=names, client=clients, commit=st.booleans())
-    def end(self, name, client, commit):
+    @rule(name=names, client=clients, commit=st.booleans(), times=st.integers(1, 2))
+    def end(self, name, client, commit, times=1):
+        """Some ask twice at once, by the same connection."""
         request = self.asking_to_end(name, client, commit)
         if not commit or self.known[name].open is not None:
             # Nobody repeats what was refused: to commit what was not begun.
             self.asked.append(request)
-        self.ask_to_end(*request)
+        for _ in range(times):
+            self.ask_to_end(*request)
 
     def asking_to_end(self, name, client, commit):
         held = self.held.get((name, client), Producer(7, 0))

@@ -40,11 +40,25 @@ Outcome = Decision[KeyValue, object]
 StartTask = Callable[[Coroutine[Any, Any, None]], object]
 
 M = TypeVar("M", bound=CoordinatorMachine)
+#: Those who wait, each with its answer.
+Told = list[tuple[Pending, object]]
 OnAlone = Callable[["Shard[M]", object], None]
 
 
 def told_nobody(_shard: object, _reply: object) -> None:
     """What a decision that nobody asked for replies to nobody."""
+
+
+def tell(told: Told) -> None:
+    """Answer each."""
+    for pending, answer in told:
+        pending.settle(answer)
+
+
+def refuse(told: Told, error: KafkaError) -> None:
+    """Refuse each for the same reason."""
+    for pending, _ in told:
+        pending.settle(KafkaError(error.code, error.message))
 
 
 class Shard(Generic[M]):
@@ -69,6 +83,8 @@ class Shard(Generic[M]):
         self._timers = Timers(now_ms, steady_ms, self._on_timer)
         #: Those who wait for an answer that a later decision gives.
         self._waiting: dict[Ticket, list[Pending]] = {}
+        #: Those whose answer is there, and told once it is committed.
+        self._being_told: list[Told] = []
 
     @property
     def index(self) -> int:
@@ -116,11 +132,13 @@ class Shard(Generic[M]):
         end_offset = self.log.end_offset
         is_committed = self.log.is_committed(end_offset)
         if decision.answers:
+            told = self._take_waiting(decision.answers)
             if is_committed:
-                self._tell(decision.answers)
+                tell(told)
             else:
                 # Not left to who asked: that one may be gone by then.
-                self._start_task(self._tell_later(decision.answers, end_offset))
+                self._being_told.append(told)
+                self._start_task(self._tell_later(told, end_offset))
         if waiting is not None:
             return waiting
         assert not isinstance(reply, Wait)
@@ -154,35 +172,34 @@ class Shard(Generic[M]):
             if not waiting:
                 del self._waiting[pending.ticket]
 
-    def _tell(self, answers: Iterable[tuple[Ticket, object]]) -> None:
-        for ticket, answer in answers:
-            # Who asked twice is answered twice.
-            for pending in self._waiting.pop(ticket, ()):
-                pending.settle(answer)
+    def _take_waiting(self, answers: Iterable[tuple[Ticket, object]]) -> Told:
+        """Return whom the answers are for; who asks from now on waits for the next one."""
+        # Who asked twice is answered twice.
+        return [
+            (pending, answer)
+            for ticket, answer in answers
+            for pending in self._waiting.pop(ticket, ())
+        ]
 
-    async def _tell_later(self, answers: Iterable[tuple[Ticket, object]], end_offset: int) -> None:
+    async def _tell_later(self, told: Told, end_offset: int) -> None:
         try:
             await self.log.wait_committed(end_offset)
         except KafkaError as error:
-            self._refuse([ticket for ticket, _ in answers], error)
+            refuse(told, error)
         else:
-            self._tell(answers)
+            tell(told)
+        finally:
+            self._being_told.remove(told)
 
     def _refuse(self, tickets: Iterable[Ticket], error: KafkaError) -> None:
-        for ticket in tickets:
-            for pending in self._waiting.pop(ticket, ()):
-                pending.settle(KafkaError(error.code, error.message))
+        refuse(self._take_waiting([(each, None) for each in tickets]), error)
 
     # What happens by itself.
 
     def decide_alone(self, decide: Callable[..., Outcome], *args: object) -> None:
         """Carry out a decision that nobody asked for; raise a KafkaError if it cannot be."""
         decision = decide(*args)
-        try:
-            reply = self.carry_out(decision)
-        except KafkaError as error:
-            self._refuse([ticket for ticket, _ in decision.answers], error)
-            raise
+        reply = self.carry_out(decision)
         assert not isinstance(reply, Pending)
         if isinstance(reply, Coroutine):
             self._start_task(self._see_through(reply, decision.reply))
@@ -215,11 +232,16 @@ class Shard(Generic[M]):
             self.decide_alone(self.machine.on_timer, key, self._now_ms())
         except KafkaError as error:
             log.warning("%s: what is due for %s has to wait: %s", self.log.name, key, error)
-            self._timers.set(key, self._now_ms() + RETRY_MS)
+            self._put_off(key, RETRY_MS, error)
         except Exception:
             # A fault with one group must not stop the timers of the others, nor a chore for good.
             log.exception("%s: what was due for %s failed", self.log.name, key)
-            self._timers.set(key, self._now_ms() + FAULT_RETRY_MS)
+            self._put_off(key, FAULT_RETRY_MS, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _put_off(self, key: TimerKey, delay_ms: int, error: KafkaError) -> None:
+        """Try again later; tell who waits for just that, by a ticket that begins like the key."""
+        self._timers.set(key, self._now_ms() + delay_ms)
+        self._refuse([each for each in self._waiting if each[: len(key)] == key], error)
 
     def end_transaction(
         self, producer: Producer, coordinator_epoch: int, *, committed: bool, version: int
@@ -243,4 +265,7 @@ class Shard(Generic[M]):
         """Answer nobody any more: another broker coordinates, or none."""
         self.is_closed = True
         self._timers.close()
-        self._refuse(list(self._waiting), KafkaError(ErrorCode.NOT_COORDINATOR))
+        error = KafkaError(ErrorCode.NOT_COORDINATOR)
+        self._refuse(list(self._waiting), error)
+        for told in self._being_told:
+            refuse(told, error)

@@ -9,7 +9,6 @@ Coordinators have *soft* state besides: who is about to join, who waits. It is n
 may be lost. It changes by what a decision says of it, and by nothing else.
 """
 
-from collections.abc import Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 Record = TypeVar("Record")
@@ -18,8 +17,9 @@ RecordIn = TypeVar("RecordIn", contravariant=True)
 
 #: Names a timer of a machine: ("session", group id, member id).
 TimerKey = tuple[str, ...]
-#: Names a request that waits for its answer: ("join", group id, member id).
-Ticket = Hashable
+#: Names a request that waits for its answer: ("join", group id, member id). It begins with the key
+#: of the timer that the answer comes with, if it comes with one.
+Ticket = tuple[str, ...]
 #: A producer's id and epoch.
 Transaction = tuple[int, int]
 

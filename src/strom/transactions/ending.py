@@ -111,15 +111,12 @@ def _check_same(transaction: Transaction, *, commit: bool) -> None:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
-def is_doubtful(end: End, newest: int, doubted: int) -> bool:
-    """Whether a request may have been delayed that only its connection tells anything about.
+def is_doubtful(end: End, newest: int) -> bool:
+    """Whether a request may have been delayed, by all that its connection tells.
 
-    `newest` is the newest connection by which it has added partitions, `doubted` an older one
-    whose client was told to ask again.
+    `newest` is the newest connection by which partitions were added to what is open.
     """
-    if end.raises_epoch or end.connection == doubted:
-        return False
-    return NO_CONNECTION < end.connection < newest
+    return not end.raises_epoch and NO_CONNECTION < end.connection < newest
 
 
 def needs_id(transaction: Transaction, version: int) -> bool:

@@ -61,6 +61,8 @@ ENDED_MAX: Final = 100
 #: And as many partitions of theirs, each of which may be of a topic with a long name.
 PARTITIONS_MAX: Final = 3000
 EXPIRED_MAX: Final = 1000
+#: Who asks again sooner than that has not had the answer: both requests were delayed.
+ASKS_AGAIN_MS_MIN: Final = 10
 
 
 class Heard(NamedTuple):
@@ -68,10 +70,11 @@ class Heard(NamedTuple):
 
     #: The epoch before its newest one: what a repeated request is recognised by.
     last_epoch: int = NO_EPOCH
-    #: The newest connection by which it has added partitions.
+    #: The newest connection by which it has added partitions to its newest transaction.
     connection: int = NO_CONNECTION
-    #: An older one by which it was asked to end a transaction, and told to ask again.
+    #: An older one by which it was asked to end that, and told to ask again; and when.
     doubted: int = NO_CONNECTION
+    doubted_ms: int = 0
 
 
 UNHEARD: Final = Heard()
@@ -153,7 +156,7 @@ class TransactionMachine:
         known = check_producer(self.transactions.get(transactional_id), producer)
         changed = with_partitions(known, partitions, version, now_ms)
         records = () if changed is None else (record_of(changed, self.rules.version),)
-        return Decision(records, None, soft=self._came_by(transactional_id, connection))
+        return Decision(records, None, soft=self._came_by(known, connection))
 
     def verify_partitions(
         self,
@@ -179,9 +182,14 @@ class TransactionMachine:
         if not ends:
             return Decision((), known.producer if raises else NOBODY)
         heard = self._heard.get(transactional_id, UNHEARD)
-        if is_doubtful(end, heard.connection, heard.doubted):
-            soft = ((transactional_id, heard._replace(doubted=end.connection)),)
-            return Decision((), NoProducer.DOUBTED, soft=soft)
+        if is_doubtful(end, heard.connection):
+            passed_ms = now_ms - heard.doubted_ms
+            if end.connection != heard.doubted:
+                heard = heard._replace(doubted=end.connection, doubted_ms=now_ms)
+                soft = ((transactional_id, heard),)
+                return Decision((), NoProducer.DOUBTED, soft=soft)
+            if 0 <= passed_ms < ASKS_AGAIN_MS_MIN:
+                return Decision((), NoProducer.DOUBTED)
         next_id = None
         if needs_id(known, version):
             if spare_id is None:
@@ -257,12 +265,18 @@ class TransactionMachine:
     def _heard_after(self, before: Transaction, after: Transaction) -> tuple[str, Heard]:
         name = before.transactional_id
         heard = self._heard.get(name, UNHEARD)
+        # What was doubted is for the transaction that ends.
         return name, Heard(last_epoch_after(before, after, heard.last_epoch), heard.connection)
 
-    def _came_by(self, name: str, connection: int) -> tuple[tuple[str, Heard], ...]:
+    def _came_by(self, transaction: Transaction, connection: int) -> tuple[tuple[str, Heard], ...]:
+        name = transaction.transactional_id
         heard = self._heard.get(name, UNHEARD)
-        if connection <= heard.connection:
+        is_newer = connection > heard.connection
+        if not is_newer and transaction.state is State.ONGOING:
             return ()
+        if connection == heard.connection and heard.doubted == NO_CONNECTION:
+            return ()
+        # Another producer of the id, by an older connection, may begin a transaction of its own.
         return ((name, Heard(heard.last_epoch, connection)),)
 
     # State: the durable is changed by apply and by nothing else.

@@ -47,8 +47,11 @@ def test_a_client_that_uses_both_connections_asks_again(raw, newer, name):
     create(raw, name)
     who = begin(raw, name)
     assert add(newer, name, who, name, [0]) == ["none"]
-    assert end(raw, name, who)["error_code"] == "concurrent_transactions"
-    assert end(raw, name, who)["error_code"] == "none"
+    doubted = 0
+    while (code := end(raw, name, who)["error_code"]) == "concurrent_transactions":
+        doubted += 1
+    assert doubted > 0
+    assert code == "none"
     until_state(newer, name, "CompleteCommit")
 
 

@@ -24,6 +24,7 @@ from strom.groups.consumer.embedded import (
     read_version,
     write_assignment,
 )
+from strom.groups.consumer.gathering import dismiss
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.leaving import remove
 from strom.groups.consumer.limits import Migration
@@ -56,6 +57,7 @@ def _join(draft: Draft, request: JoinRequest) -> Decision[KeyValue, Joined]:
     subscription = _read_subscription(request.protocols)
     before, was_last = _find(draft, request, member_id)
     member = _told(before, request, subscription)
+    dismiss(draft, (member.id,))
     resubscribed = take_in(draft, before, member)
     owned = partitions_in(subscription.owned_partitions, draft.moment.image)
     if was_last:

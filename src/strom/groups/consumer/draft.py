@@ -41,7 +41,7 @@ class Moment:
 class Asking(NamedTuple):
     """What a heartbeat has said that waits for the end of the turn."""
 
-    #: How many waited before it.
+    #: Its place in the order in which they came.
     rank: int
     #: What it holds; None if it does not say.
     owned: Partitions | None
@@ -66,6 +66,8 @@ class Watch(NamedTuple):
     #: When the first of them came, and how many there were at the last look.
     asked_since_ms: int = 0
     seen: int = 0
+    #: The rank of the last one that came.
+    rank: int = 0
 
 
 class Draft:

@@ -16,13 +16,14 @@ What waits is soft state. Who has no place in the group any more is answered at 
 is left behind when the turn is over.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
+from uuid import UUID
 
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import Asking, Draft, Moment
 from strom.groups.consumer.group import ConsumerGroup
-from strom.groups.consumer.member import Held, Member, State, partitions_of
+from strom.groups.consumer.member import Member, State, partitions_of
 from strom.groups.consumer.progress import assign_if_due, take_step
 from strom.groups.consumer.replies import Beat, unknown_member
 from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey, Wait
@@ -32,9 +33,17 @@ from strom.wire.errors import KafkaError
 TURN: Final = "consumer-turn"
 #: How long members are waited for that come one after the other, turn by turn.
 GATHERING_MS_MAX: Final = 20
-#: How many members take their steps in one decision, and with how many partitions: it is one batch.
+#: How many members take their steps in one decision, and how many bytes that may come to, about.
+#: It is one batch of the log, and a third of what that may be by default.
 STEPS_MAX: Final = 200
-PARTITIONS_MAX: Final = 10_000
+BYTES_MAX: Final = 350_000
+#: What is written of each: at least, for a character of its names, for a topic, for a partition.
+RECORD_BYTES: Final = 64
+CHARACTER_BYTES: Final = 3
+TOPIC_BYTES: Final = 24
+PARTITION_BYTES: Final = 8
+#: As many as have been seen to wait where the next turn is for their steps, whoever comes.
+ASSIGNED: Final = -1
 
 
 def wait_for_turn(draft: Draft, member: Member, asking: Asking) -> Decision[KeyValue, Wait]:
@@ -46,7 +55,10 @@ def wait_for_turn(draft: Draft, member: Member, asking: Asking) -> Decision[KeyV
     elif not asked:
         draft.timers[turn_key(group_id)] = draft.moment.now_ms
         draft.watch = draft.watch._replace(asked_since_ms=draft.moment.now_ms, seen=0)
-    draft.watch = draft.watch._replace(asking=asked.set(member.id, asking))
+    watch = draft.watch
+    draft.watch = watch._replace(
+        asking=asked.set(member.id, asking), rank=max(watch.rank, asking.rank)
+    )
     draft.renew_session(member)
     return draft.decision(Wait(_ticket(group_id, member.id)))
 
@@ -75,24 +87,58 @@ def on_turn_over(found: object, moment: Moment, watch: object) -> Decision[KeyVa
     if not isinstance(found, ConsumerGroup):
         return Decision((), None)
     draft = Draft(found, moment, watch)
+    key = turn_key(found.id)
     if _are_more_coming(draft):
         draft.watch = draft.watch._replace(seen=len(draft.watch.asking))
-        draft.timers[turn_key(found.id)] = moment.now_ms
+        draft.timers[key] = moment.now_ms
         return draft.decision(None)
-    assign_if_due(draft)
-    asked, size = draft.watch.asking, 0
-    for member_id in _in_order(found, asked.items())[:STEPS_MAX]:
+    if draft.watch.seen != ASSIGNED:
+        assign_if_due(draft)
+        if _bytes_of_targets(found, draft.group) > BYTES_MAX:
+            # The steps are another batch, and come next, so that they come at all.
+            draft.watch = draft.watch._replace(seen=ASSIGNED)
+            draft.timers[key] = moment.now_ms
+            return draft.decision(None)
+    _take_steps(draft)
+    if draft.watch.seen == ASSIGNED:
+        draft.watch = draft.watch._replace(seen=0)
+    if draft.watch.asking:
+        draft.timers[key] = moment.now_ms
+    return draft.decision(None)
+
+
+def _take_steps(draft: Draft) -> None:
+    """Have as many take their steps as fit into one batch."""
+    group_id, asked, size = draft.group.id, draft.watch.asking, 0
+    for member_id in _in_order(draft.group, asked.items())[:STEPS_MAX]:
         asking = asked[member_id]
         asked = asked.delete(member_id)
-        draft.answer(((_ticket(found.id, member_id), _step_of(draft, member_id, asking)),))
-        size += _size(draft.group.members[member_id])
-        if size > PARTITIONS_MAX:
+        draft.answer(((_ticket(group_id, member_id), _step_of(draft, member_id, asking)),))
+        member = draft.group.members[member_id]
+        size += _bytes_of(group_id, member_id, member.assigned, member.revoking)
+        if size > BYTES_MAX:
             break
     if asked is not draft.watch.asking:
         draft.watch = draft.watch._replace(asking=asked)
-    if asked:
-        draft.timers[turn_key(found.id)] = moment.now_ms
-    return draft.decision(None)
+
+
+def _bytes_of_targets(before: ConsumerGroup, after: ConsumerGroup) -> int:
+    """Return how much the targets take up, about, that were written anew."""
+    if after.targets is before.targets:
+        return 0
+    return sum(
+        _bytes_of(after.id, member_id, target)
+        for member_id, target in after.targets.items()
+        if before.targets.get(member_id) is not target
+    )
+
+
+def _bytes_of(group_id: str, member_id: str, *some: Mapping[UUID, Collection[int]]) -> int:
+    size = RECORD_BYTES + CHARACTER_BYTES * (len(group_id) + len(member_id))
+    for held in some:
+        for partitions in held.values():
+            size += TOPIC_BYTES + PARTITION_BYTES * len(partitions)
+    return size
 
 
 def _are_more_coming(draft: Draft) -> bool:
@@ -100,7 +146,8 @@ def _are_more_coming(draft: Draft) -> bool:
     watch = draft.watch
     waited_ms = draft.moment.now_ms - watch.asked_since_ms
     # Where the time of day was set back, nobody knows how long it was.
-    return len(watch.asking) != watch.seen and 0 <= waited_ms < GATHERING_MS_MAX
+    are_new = watch.seen not in (ASSIGNED, len(watch.asking))
+    return are_new and 0 <= waited_ms < GATHERING_MS_MAX
 
 
 def _in_order(group: ConsumerGroup, asked: Iterable[tuple[str, Asking]]) -> list[str]:
@@ -126,14 +173,6 @@ def _step_of(draft: Draft, member_id: str, asking: Asking) -> Beat | KafkaError:
         return error
 
 
-def _size(member: Member) -> int:
-    return _count(member.assigned) + _count(member.revoking)
-
-
-def _count(held: Held) -> int:
-    return sum([len(each) for each in held.values()])
-
-
 def beat_of(
     draft: Draft, member: Member, owned: Partitions | None, *, resubscribed: bool, tells_all: bool
 ) -> Beat:
@@ -146,6 +185,18 @@ def beat_of(
     interval_ms = draft.moment.limits.heartbeat_interval_ms
     # The constructor of a named tuple is interpreted.
     return tuple.__new__(Beat, (after.id, after.epoch, interval_ms, assignment))
+
+
+def answer_at_once(draft: Draft, beat: Beat) -> Decision[KeyValue, Beat]:
+    """Answer a heartbeat; an earlier one of the member that still waits is told the same.
+
+    It has taken its step: what it had said before that does not count any more.
+    """
+    asked = draft.watch.asking
+    if beat.member_id in asked:
+        draft.watch = draft.watch._replace(asking=asked.delete(beat.member_id))
+        draft.answer(((_ticket(draft.group.id, beat.member_id), beat),))
+    return draft.decision(beat)
 
 
 def dismiss(draft: Draft, member_ids: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ A member joins with epoch 0, stays with the epoch that it was last told, and lea
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.classic.logged import group_tombstone
 from strom.groups.consumer.draft import Asking, Draft, Moment
-from strom.groups.consumer.gathering import beat_of, wait_for_turn
+from strom.groups.consumer.gathering import answer_at_once, beat_of, wait_for_turn
 from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.leaving import leave
 from strom.groups.consumer.member import (
@@ -43,13 +43,13 @@ def heartbeat(
     resubscribed = take_in(draft, before, member)
     tells_all = said.epoch == JOINING or said.is_full
     if (resubscribed or draft.watch.asking) and is_to_assign(draft):
-        rank = len(draft.watch.asking)
-        asking = Asking(rank, said.owned, resubscribed=resubscribed, tells_all=tells_all)
+        asking = Asking(
+            draft.watch.rank + 1, said.owned, resubscribed=resubscribed, tells_all=tells_all
+        )
         return wait_for_turn(draft, member, asking)
     assign_if_due(draft, member.id)
-    return draft.decision(
-        beat_of(draft, member, said.owned, resubscribed=resubscribed, tells_all=tells_all)
-    )
+    beat = beat_of(draft, member, said.owned, resubscribed=resubscribed, tells_all=tells_all)
+    return answer_at_once(draft, beat)
 
 
 def _begin(found: Found, said: Heartbeat, moment: Moment, watch: object) -> Draft:
