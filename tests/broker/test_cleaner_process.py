@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from strom.broker import cleaner_process
-from strom.broker.cleaner_process import NICENESS, PACE_BYTES, SESSION_NICENESS, Pace
+from strom.broker.cleaner_process import (
+    MAIN,
+    NICENESS,
+    PACE_BYTES,
+    SESSION_NICENESS,
+    Pace,
+    framed,
+)
 
 NICENESS_MAX = 19
 TOLD = "give_way(); print(os.nice(0)); print(open(SESSION_NICENESS).read())"
@@ -56,3 +63,13 @@ def test_it_is_broken_off_while_it_rests():
     threading.Timer(0.01, pace.over.set).start()
     with pytest.raises(InterruptedError):
         pace(PACE_BYTES)
+
+
+def test_it_does_nothing_for_a_broker_that_went_while_it_was_starting():
+    """It would write the files that the next broker's cleaner writes."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    command = [sys.executable, "-c", MAIN, str(gone.pid)]
+    asked = framed((None, 0))
+    done = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == (b"", b"")

@@ -4,6 +4,7 @@ Rows: CMP-03, CMP-05.
 """
 
 import asyncio
+import dataclasses
 import errno
 from types import SimpleNamespace
 from uuid import UUID
@@ -91,7 +92,8 @@ class Place:
         host = Host(now_ms=lambda: NOW, disk=disk, offload=self.offload, has_processes=False)
         self.replicas = Replicas(host, 1, [self.directory], lambda work: work.close())
         self.logs = {topic: self.log(topic) for topic in topics}
-        self.clean_offsets = {}
+        #: The topics that are on their way to another directory.
+        self.moving = set()
         self.floor = Floor()
         named = {name.replace("_", "."): str(value) for name, value in settings.items()}
         self.parts = SimpleNamespace(
@@ -99,6 +101,7 @@ class Place:
             host=host,
             replicas=self.replicas,
             flushing=Flushing(host, self.replicas, None),
+            moves=SimpleNamespace(is_moving=lambda topic, _: topic in self.moving),
         )
         self.cleaning = Cleaning(self.parts, self.floor.new_cleaner)
 
@@ -132,8 +135,8 @@ class Place:
 
     def note_clean(self, topic):
         """Note, as a cleaning would, that all is clean but what is written to now."""
-        self.clean_offsets[topic, 0] = self.logs[topic].log.active.base_offset
-        self.directory.write_checkpoint(CLEANER, self.clean_offsets)
+        log = self.logs[topic].log
+        log.clean_offset = log.active.base_offset
 
 
 def playing(place, scenario):
@@ -201,19 +204,66 @@ def test_what_may_have_gaps_is_noted_to_be_on_disk_before_it_has_any():
     playing(place, scenario)
 
 
-def test_what_was_clean_before_a_restart_is_not_cleaned_again():
-    """CMP-03: how far a log is clean is in the checkpoint."""
+def test_what_is_clean_is_noted():
+    """CMP-03."""
     place = Place("ab")
     place.soil("a")
     asyncio.run(place.cleaning.clean())
     clean_offset = place.logs["a"].log.clean_offset
     assert clean_offset > 0
-    place.logs["a"].log.clean_offset = 0
-    place.soil("b")
-    place.cleaning = Cleaning(place.parts, place.floor.new_cleaner)
+    assert place.directory.read_checkpoint(CLEANER) == {("a", 0): clean_offset}
+
+
+def test_what_moves_to_another_directory_is_cleaned_there():
+    """A copy with values from before a cleaning may lack what took them back."""
+    place = Place("ab")
+    for topic in "ab":
+        place.soil(topic)
+    place.moving.add("a")
     asyncio.run(place.cleaning.clean())
-    assert place.floor.begun == ["a", "b"]
-    assert place.logs["a"].log.clean_offset == clean_offset
+    assert place.floor.begun == ["b"]
+    place.moving.clear()
+    asyncio.run(place.cleaning.clean())
+    assert place.floor.begun == ["b", "a"]
+
+
+def begin_to_move(place):
+    place.moving.add("a")
+
+
+def compact_no_more(place):
+    log = place.logs["a"].log
+    log.config = dataclasses.replace(log.config, cleanup_compact=False)
+
+
+@pytest.mark.parametrize("happens", [begin_to_move, compact_no_more])
+def test_a_cleaning_of_what_is_not_to_be_cleaned_any_more_is_broken_off(happens):
+    place = Place("a")
+    place.soil("a")
+    place.floor.hold("a")
+
+    async def scenario(cleaning):
+        await place.floor.wait_begun("a")
+        happens(place)
+        await place.cleaning.break_off()
+        await cleaning
+
+    playing(place, scenario)
+    assert place.logs["a"].log.clean_offset == 0
+
+
+def test_a_stop_before_a_cleaning_has_begun_is_heeded():
+    place = Place("a")
+    place.soil("a")
+    flush = place.parts.flushing.flush
+
+    async def stopped_meanwhile(partition):
+        await place.cleaning.stop()
+        return await flush(partition)
+
+    place.parts.flushing.flush = stopped_meanwhile
+    asyncio.run(place.cleaning.clean())
+    assert place.floor.begun == []
 
 
 def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():

@@ -100,6 +100,35 @@ def test_a_topic_made_anew_is_not_taken_for_the_one_before_it(disk):
     assert noted(disk, "log-start-offset") == ["0"]
 
 
+def clean_offset(local, topic):
+    return local.broker.parts.replicas.find(topic, 0).log.clean_offset
+
+
+def test_how_far_a_log_is_clean_is_known_after_a_start_and_not_of_one_made_anew(disk):
+    """CMP-03. Else nothing of the new one is compacted up to there."""
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        produce(raw, TOPIC, *[batch([b"v"])] * 3)
+    disk.write("/data/cleaner-offset-checkpoint", f"0\n1\n{TOPIC} 0 3\n".encode())
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        assert clean_offset(local, TOPIC) == 3
+        raw.ask("delete_topics", 5, {"topic_names": [TOPIC], "timeout": 5000})
+        create(raw, TOPIC, partitions=1)
+        produce(raw, TOPIC, *[batch([b"v"])] * 5)
+    assert TOPIC not in disk.read("/data/cleaner-offset-checkpoint").decode()
+    with broker_on(disk) as local:
+        assert clean_offset(local, TOPIC) == 0
+
+
+def test_what_is_noted_as_clean_beyond_the_log_is_another_ones(disk):
+    with broker_on(disk) as local, Raw(local.bootstrap) as raw:
+        create(raw, TOPIC, partitions=1)
+        produce(raw, TOPIC, batch([b"v"]))
+    disk.write("/data/cleaner-offset-checkpoint", f"0\n1\n{TOPIC} 0 9\n".encode())
+    with broker_on(disk) as local:
+        assert clean_offset(local, TOPIC) == 0
+
+
 def test_what_a_crash_has_left_noted_of_a_topic_that_is_gone_is_forgotten(disk):
     with broker_on(disk):
         pass

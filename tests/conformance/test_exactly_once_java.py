@@ -15,6 +15,7 @@ import pytest
 
 from tests import nodes
 from tests.conformance.exactly_once import PARTITIONS, PAUSE, read_committed
+from tests.conformance.raw import Raw
 from tests.conformance.test_exactly_once import SEED, SETTINGS, committed_offset, create, feed
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -22,8 +23,9 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 GROUP = "java-copiers"
 COUNT = 4000
+LATEST = -1
 PATIENCE_SECONDS = 200
-#: Whom the dice kill, one after the other: a group waits some seconds for a member that is dead.
+#: Who is killed, one after the other: a group waits some seconds for a member that is dead.
 VICTIMS = ["broker", "copier", "broker", "broker"]
 
 
@@ -55,21 +57,31 @@ class Copier:
 
 
 def copy_and_kill(broker, copier, dice):
-    """Kill one or the other, until all is copied."""
+    """Kill one or the other, each when a share of all is copied that the dice say."""
     victims = [{"broker": broker, "copier": copier}[each] for each in VICTIMS]
+    shares = sorted(dice.uniform(0, 0.8) for _ in VICTIMS)
     deadline = time.monotonic() + PATIENCE_SECONDS
-    next_kill = time.monotonic() + dice.uniform(2, 4)
     while (code := copier.process.poll()) != 0:
         assert time.monotonic() < deadline, "it was not copied"
         if code is not None:
             copier.start()
-        if victims and time.monotonic() > next_kill:
+        if victims and end_of(broker, "target") > shares[0] * COUNT:
+            del shares[0]
             victim = victims.pop(0)
             victim.kill()
             victim.start()
-            next_kill = time.monotonic() + dice.uniform(1, 3)
-        PAUSE.wait(0.05)
+        PAUSE.wait(0.01)
     assert len(victims) < len(VICTIMS), "nobody was killed"
+
+
+def end_of(broker, topic):
+    """The end of the first partition, with what may still be aborted, and markers."""
+    place = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": LATEST}
+    asked = {"replica_id": -1, "isolation_level": 0}
+    asked["topics"] = [{"name": topic, "partitions": [place]}]
+    with Raw(broker.bootstrap) as raw:
+        (told,) = raw.ask("list_offsets", 7, asked)["topics"][0]["partitions"]
+    return told["offset"]
 
 
 def test_str_13_txn_12_javas_copier_copies_each_record_once(broker_process):

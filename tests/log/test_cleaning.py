@@ -412,3 +412,14 @@ def refusing(disk, suffix, number):
     disk.rename = refuse
     yield
     disk.rename = rename
+
+
+def test_a_horizon_that_is_too_far_from_the_first_time_of_a_batch_is_as_far_as_can_be():
+    """A log with such a batch could not be cleaned any more."""
+    disk = new_disk()
+    log = open_log(disk, replace(COMPACT, delete_retention_ms=2**63 - 1))
+    put(log, (b"k", None), at=-1)
+    while len(log.segments) < 3:
+        put(log, (b"x", b"v" * 100))
+    clean_log(log, disk)
+    assert (0, b"k", None) in pairs_of(log)

@@ -1,5 +1,6 @@
 """After a crash the last segment can be anything; what is served is right all the same."""
 
+import dataclasses
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from strom.records.marker import MARKER_BYTES
 from strom.records.record import Producer
 from strom.testing.disk import FakeDisk
 from tests.effort import examples
-from tests.log.cleaning import COMPACT, clean_log, pairs_of, put
+from tests.log.cleaning import COMPACT, DAY, clean_log, pairs_of, put, put_transactional
 from tests.log.making import (
     NOW,
     PATH,
@@ -330,10 +331,11 @@ def without_the_end_of_its_first_segment():
     return disk, header.base_offset
 
 
-def test_a_gap_between_segments_ends_the_log():
-    """A crash may lose the end of one file and nothing of the next."""
+@pytest.mark.parametrize("config", [LogConfig(), COMPACT])
+def test_a_gap_between_segments_ends_the_log(config):
+    """A crash may lose the end of one file and nothing of the next, whatever the topic is."""
     disk, lost = without_the_end_of_its_first_segment()
-    log = open_log(disk, clean=False, recovery_point=0)
+    log = open_log(disk, config, clean=False, recovery_point=0)
     assert log.end_offset == lost
     assert len(log.segments) == 1
 
@@ -345,6 +347,47 @@ def test_a_gap_between_segments_ends_nothing_where_no_recovery_point_is_known():
     assert log.end_offset == 120
     offsets = [offset for offset, _ in values_of(log)]
     assert offsets == [*range(lost), *range(lost + 2, 120)]
+
+
+def test_a_transaction_whose_marker_the_cleaner_took_out_in_front_of_the_point_is_over():
+    """The segment in front is read for its indexes, but the snapshot at the point knows more."""
+    disk = new_disk()
+    config = dataclasses.replace(COMPACT, delete_retention_ms=0)
+    log = open_log(disk, config)
+    producer = Producer(7, 0, 0)
+    fill_segment(log, b"x")
+    put_transactional(log, producer, (b"t", b"1"))
+    fill_segment(log, b"y")
+    end_transaction(log, producer, ControlType.COMMIT)
+    put(log, (b"t", b"newer"))
+    log.expire_producers(NOW + 2 * DAY)
+    for number in range(2):
+        fill_segment(log, b"same", once=True)
+        flush(log)
+        clean_log(log, disk, now_ms=NOW + number)
+    log.roll(NOW + 2)
+    flush(log)
+    clean_log(log, disk, now_ms=NOW + 10)
+    flush(log)
+    point = log.recovery_point
+    assert point == log.active.base_offset == log.end_offset
+    put(log, (b"z", b"later"))
+    before = log.last_stable_offset(log.end_offset)
+    again = open_log(disk, config, clean=False, recovery_point=point)
+    assert again.last_stable_offset(again.end_offset) == before == again.end_offset
+
+
+def fill_segment(log, key, *, once=False):
+    """Write until there is another segment, with a key of its own each time or the same one."""
+    count = len(log.segments)
+    while len(log.segments) == count:
+        put(log, (key if once else b"%s%d" % (key, log.end_offset), b"v" * 100))
+
+
+def flush(log):
+    begun = log.begin_flush()
+    begun.run()
+    log.end_flush(begun, NOW)
 
 
 def test_what_recovery_cut_off_is_not_found_again_behind_what_was_written_next():

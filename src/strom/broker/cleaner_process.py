@@ -169,6 +169,8 @@ async def start_process() -> asyncio.subprocess.Process:
         sys.executable,
         "-c",
         MAIN,
+        # By the time that it could ask who has started it, that may be gone.
+        str(os.getpid()),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -200,9 +202,12 @@ def give_way() -> None:
 def main() -> None:
     """Do what is asked on standard input until it ends."""
     give_way()
-    parent = os.getppid()
+    parent = int(sys.argv[1])
     source, target = sys.stdin.buffer, sys.stdout.buffer
     while (question := read_frame(source)) is not None:
+        if os.getppid() != parent:
+            # The next broker's cleaner may be at the same files.
+            return
         assert isinstance(question, tuple)
         job, bytes_per_second = question
         for answer in run_job(RealDisk(), job, Pace(bytes_per_second, parent)):

@@ -7,11 +7,11 @@ reads from them reads on. How far each log is clean is noted in `cleaner-offset-
 share `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.max.bytes.per.second`. Who finds nothing
 that is due while others clean looks again later: a large log does not keep the others waiting.
 
-A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone is
-broken off. One for which the disk has no room is given up, and tried again in the next round; but
-if that is found when the new segment counts already, the directory fails, and a start puts it
-right. A log that cannot be cleaned, as it is damaged, is left alone until the broker starts again,
-and counted.
+A log that was deleted, moved or cut meanwhile takes nothing of it; a cleaning whose log is gone, or
+on its way to another directory, is broken off. One for which the disk has no room is given up, and
+tried again in the next round; but if that is found when the new segment counts already, the
+directory fails, and a start puts it right. A log that cannot be cleaned, as it is damaged, is left
+alone until the broker starts again, and counted.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from strom.broker.cleaner_process import Cleaner, CleaningFailedError
 from strom.broker.context import Parts
 from strom.broker.host import Host
-from strom.broker.noted import clean_offset_of, gather, recovery_point_of
+from strom.broker.noted import clean_offset_of, recovery_point_of
 from strom.broker.turns import in_turns
 from strom.log.checkpoints import CLEANER, RECOVERY_POINT
 from strom.log.cleaning import Cleaned, Job, Source
@@ -54,7 +54,6 @@ class Cleaning:
         self._parts = parts
         self._new_cleaner = new_cleaner
         self._stopping = False
-        self._is_loaded = False
         #: Being cleaned: which log of it, and by whom.
         self._busy: dict[Partition, tuple[Log, Cleaner]] = {}
         #: Found in this round not to be cleanable now.
@@ -95,7 +94,7 @@ class Cleaning:
             await cleaner.close()
 
     async def break_off(self) -> None:
-        """End the cleaning of logs that are gone: at a slow pace it could go on for hours."""
+        """End the cleaning of what is not to be cleaned: at a slow pace it could take hours."""
         for partition, (its, cleaner) in list(self._busy.items()):
             if not self._is_here(partition, its):
                 await cleaner.close()
@@ -106,38 +105,14 @@ class Cleaning:
         threads = settings.number("log.cleaner.threads")
         if not settings.flag("log.cleaner.enable") or self._stopping:
             return
-        if not self._is_loaded:
-            await self._load()
-        await self._begin_round()
+        self._begin_round()
         await asyncio.gather(*(self._work(threads) for _ in range(threads)))
 
-    async def _load(self) -> None:
-        """Take over how far the logs are clean."""
-        parts = self._parts
-        for directory in parts.replicas.online_directories:
-            offsets = await parts.host.offload(partial(directory.read_checkpoint, CLEANER))
-            for partition in parts.replicas.partitions_in(directory):
-                offset = offsets.get((partition.topic, partition.index), 0)
-                # A checkpoint beyond the log is another log's.
-                if offset <= partition.log.end_offset:
-                    partition.log.clean_offset = offset
-        self._is_loaded = True
-
-    async def _begin_round(self) -> None:
+    def _begin_round(self) -> None:
         """Look at everything anew, also at what could not be cleaned before."""
-        await self._forget_gone()
         self._passed = set()
         self._uncleanable = {each: each.log for each in self._still_uncleanable()}
         self._last_run_ms = self._parts.host.now_ms()
-
-    async def _forget_gone(self) -> None:
-        """Note no longer how clean a log is that was deleted: another may come by its name."""
-        parts = self._parts
-        for directory in parts.replicas.online_directories:
-            noted = await parts.host.offload(partial(directory.read_checkpoint, CLEANER))
-            here = gather(parts.replicas.partitions_in(directory), clean_offset_of)
-            if noted.keys() - here.keys():
-                await parts.replicas.checkpoint(directory, CLEANER, clean_offset_of)
 
     async def _work(self, threads: int) -> None:
         cleaner = self._new_cleaner(self._parts.host)
@@ -165,7 +140,7 @@ class Cleaning:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff_ms / 1000):
                     await self._at_rest.wait()
-            await self._begin_round()
+            self._begin_round()
         return chosen
 
     # The choice.
@@ -199,7 +174,7 @@ class Cleaning:
             partition not in self._busy
             and partition not in self._passed
             and self._uncleanable.get(partition) is not partition.log
-            and self._parts.replicas.holds(partition)
+            and self._is_here(partition, partition.log)
         )
 
     def _still_uncleanable(self) -> list[Partition]:
@@ -234,9 +209,10 @@ class Cleaning:
         parts, its = self._parts, partition.log
         durable = await self._note_durable(partition)
         candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
-        if its is not partition.log or not (
-            candidate.first_dirty_offset < candidate.end_offset <= durable
-        ):
+        # Much may have happened meanwhile; nobody could break off what had not begun.
+        if self._stopping or not self._is_here(partition, its):
+            return False
+        if not (candidate.first_dirty_offset < candidate.end_offset <= durable):
             return False
         job = self._job(its, candidate, threads)
         rate = parts.settings.ratio("log.cleaner.io.max.bytes.per.second") / max(threads, 1)
@@ -265,7 +241,18 @@ class Cleaning:
         return durable if noted else 0
 
     def _is_here(self, partition: Partition, its: Log) -> bool:
-        return self._parts.replicas.holds(partition) and partition.log is its
+        """Whether the log is to be cleaned still.
+
+        Not while it moves to another directory: a copy that has a value from before a cleaning and
+        what follows from after it would lack what took the value back.
+        """
+        parts = self._parts
+        return (
+            partition.log is its
+            and its.config.cleanup_compact
+            and parts.replicas.holds(partition)
+            and not parts.moves.is_moving(partition.topic, partition.index)
+        )
 
     def _look_again(self, partition: Partition) -> Cleanable:
         now_ms = self._parts.host.now_ms()

@@ -48,6 +48,7 @@ class Noted(NamedTuple):
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
+    clean_offsets: dict[TopicPartition, int]
 
 
 class Loading:
@@ -132,7 +133,10 @@ class Loading:
     ) -> list[Opened]:
         """Open the logs of one directory, all or none; leave copies that are not finished."""
         noted = Noted(
-            directory.recovery_points(), directory.start_offsets(), directory.high_watermarks()
+            directory.recovery_points(),
+            directory.start_offsets(),
+            directory.high_watermarks(),
+            directory.clean_offsets(),
         )
         opened = []
         for each in found:
@@ -166,6 +170,10 @@ class Loading:
             start_offset=noted.start_offsets.get(name, 0),
             now_ms=self._host.now_ms(),
         )
+        clean_offset = noted.clean_offsets.get(name, 0)
+        # What is beyond the log is another log's.
+        if clean_offset <= opened.end_offset:
+            opened.clean_offset = clean_offset
         if opened.cut_bytes:
             log.warning("Cut %d bytes off %s-%d", opened.cut_bytes, *name)
         topic_id = self._image.topics_by_name[found.topic].id

@@ -62,6 +62,10 @@ class Moves:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def is_moving(self, topic: str, index: int) -> bool:
+        """Whether the partition is on its way, or about to be."""
+        return (topic, index) in self._active
+
     def into(self, directory: LogDirectory) -> list[Move]:
         """Return the moves that end in the directory."""
         return [each[1] for each in self._active.values() if each and each[0] is directory]

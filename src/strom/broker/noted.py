@@ -1,12 +1,18 @@
 """What the checkpoint files of a log directory say of each partition.
 
-Three of them say how a log is to be opened (`NOTED`); the cleaner's says from where on it is dirty.
+They say how a log is to be opened, and the cleaner's from where on it is dirty.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from strom.log.checkpoints import HIGH_WATERMARK, LOG_START, RECOVERY_POINT, TopicPartition
+from strom.log.checkpoints import (
+    CLEANER,
+    HIGH_WATERMARK,
+    LOG_START,
+    RECOVERY_POINT,
+    TopicPartition,
+)
 from strom.replication.partition import Partition
 
 
@@ -46,4 +52,5 @@ NOTED: Final[dict[str, Callable[[Partition], int | None]]] = {
     HIGH_WATERMARK: high_watermark_of,
     RECOVERY_POINT: recovery_point_of,
     LOG_START: start_offset_of,
+    CLEANER: clean_offset_of,
 }

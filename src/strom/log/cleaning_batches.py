@@ -168,7 +168,8 @@ class Sieve:
         return seal(header, compress(codec, records) if codec else records)
 
     def _with_horizon(self, header: Header, records: Buffer) -> Buffer:
-        horizon = self._new_horizon
+        # Times are told by how far they lie from the first, which must be a number of the format.
+        horizon = min(self._new_horizon, header.base_timestamp + TIME_MAX)
         shift = horizon - header.base_timestamp
         moved = rebase(records, 0, len(records), header.record_count, shift)
         header = header.changed(

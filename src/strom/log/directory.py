@@ -24,6 +24,7 @@ from uuid import UUID
 
 from strom.log.checkpoints import (
     CHECKPOINTS,
+    CLEANER,
     HIGH_WATERMARK,
     LOG_START,
     RECOVERY_POINT,
@@ -217,6 +218,10 @@ class LogDirectory:
     def high_watermarks(self) -> dict[TopicPartition, int]:
         """Return up to where each log was committed."""
         return self.read_checkpoint(HIGH_WATERMARK)
+
+    def clean_offsets(self) -> dict[TopicPartition, int]:
+        """Return up to where each log was compacted."""
+        return self.read_checkpoint(CLEANER)
 
     # Partitions.
 

@@ -227,6 +227,10 @@ class Loader:
             if number > first and not self._may_follow(end_offset, segment):
                 self._remove_from(number)
                 break
+            if number > first and segment.base_offset == known.recovery_point:
+                # The cleaner may have taken a marker out in front of the point, where everything
+                # is sure: its snapshot knows of that, and the batches do not.
+                producers = self._replayed_to(segment.base_offset)
             start = max(end_offset, segment.base_offset)
             whole, end_offset = self._recover_segment(segment, start, producers)
             if not whole:
@@ -280,10 +284,10 @@ class Loader:
         """Whether the segment may follow one that ends in front of the offset."""
         if segment.base_offset <= next_offset:
             return segment.base_offset == next_offset
-        if self._config.cleanup_compact or self._recovery_point == NO_POINT:
+        if self._recovery_point == NO_POINT:
             return True
-        # A gap that reaches behind the point is what a crash has lost; what follows it would be
-        # served out of turn.
+        # A gap that reaches behind the point is what a crash has lost, also where the log is
+        # compacted, which happens in front of the point: what follows would be served out of turn.
         return segment.base_offset <= self._recovery_point
 
     def _remove_from(self, number: int) -> None:
