@@ -333,5 +333,18 @@ def test_a_cleaning_for_which_there_is_no_room_is_given_up_and_tried_again(opera
     assert partition.log.clean_offset > 0
 
 
+def test_too_many_open_files_for_a_look_at_a_log_fail_no_directory(monkeypatch):
+    place = Place("a")
+    place.soil("a")
+
+    def none_left(_partition):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(place.cleaning, "_look_again", none_left)
+    asyncio.run(place.cleaning.clean())
+    assert place.directory.failed is None
+    assert place.floor.begun == []
+
+
 def names(disk):
     return sorted(name for name, _ in disk.scan("/data/a-0"))

@@ -196,14 +196,10 @@ class Cleaning:
             log.warning("Cannot clean %s-%d: %s", partition.topic, partition.index, error)
             if error.is_permanent:
                 self._uncleanable[partition] = its
-        except SwapGivenUpError as error:
+        except OSError as error:
+            # Nothing has changed: a full disk, or too many open files, is no fault of it.
             self._passed.add(partition)
             self._parts.replicas.blame(partition, error)
-        except OSError as error:
-            # Names are changed in part: a start puts that right.
-            self._passed.add(partition)
-            its.failed = error
-            self._parts.replicas.check(partition)
 
     async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
         parts, its = self._parts, partition.log
@@ -223,7 +219,7 @@ class Cleaning:
                     return False
                 if not cleaned.sources:
                     return await self._note_clean(partition, cleaned, before)
-                if not await self._swap(its, cleaned):
+                if not await self._swap(partition, its, cleaned):
                     return False
         return False
 
@@ -280,15 +276,23 @@ class Cleaning:
             seed=parts.host.rng.randbytes(SEED_BYTES),
         )
 
-    async def _swap(self, its: Log, cleaned: Cleaned) -> bool:
-        """Replace a group's segments; False if the log is another one by now."""
+    async def _swap(self, partition: Partition, its: Log, cleaned: Cleaned) -> bool:
+        """Replace a group's segments; False if the log is another one by now, or has failed."""
         host = self._parts.host
-        files = its.replace(cleaned.sources, cleaned.size_bytes)
-        if not files:
+        try:
+            files = its.replace(cleaned.sources, cleaned.size_bytes)
+            if not files:
+                return False
+            directory, delay_ms = its.directory, its.config.delete_delay_ms
+            # The old files are removed only once the new ones surely have their names.
+            await host.offload(partial(host.disk.sync_directory, directory))
+        except SwapGivenUpError:
+            raise
+        except OSError as error:
+            # Names are changed in part: a start puts that right.
+            its.failed = error
+            self._parts.replicas.check(partition)
             return False
-        directory, delay_ms = its.directory, its.config.delete_delay_ms
-        # The old files are removed only once the new ones surely have their names.
-        await host.offload(partial(host.disk.sync_directory, directory))
         self._parts.replicas.remove_later(files, delay_ms, host.disk.remove)
         return True
 
