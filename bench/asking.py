@@ -50,14 +50,19 @@ class Wire(asyncio.Protocol):
     def __init__(self):
         self._transport = None
         self._received = bytearray()
+        #: Where the next answer goes, if somebody still wants it.
         self._answered = None
+        #: Set when nothing is under way any more, while somebody waits for that.
+        self._idle = None
+        self._is_asking = False
 
     def connection_made(self, transport):
         self._transport = transport
 
     def connection_lost(self, _error):
-        if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(ConnectionError("the broker has hung up"))
+        for waiting in (self._answered, self._idle):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(ConnectionError("the broker has hung up"))
 
     def data_received(self, data):
         self._received += data
@@ -66,18 +71,24 @@ class Wire(asyncio.Protocol):
             if len(self._received) >= end:
                 answer = bytes(self._received[SIZE_BYTES:end])
                 del self._received[:end]
-                self._answered.set_result(answer)
+                self._is_asking = False
+                # Whoever was stopped meanwhile wants no answer.
+                for waiting, found in ((self._answered, answer), (self._idle, None)):
+                    if waiting is not None and not waiting.done():
+                        waiting.set_result(found)
 
     def send(self, frame):
         """Send a request; what will have its answer."""
         self._answered = asyncio.get_running_loop().create_future()
+        self._is_asking = True
         self._transport.write(frame)
         return self._answered
 
     async def idle(self):
         """Wait until nothing is under way."""
-        if self._answered is not None:
-            await self._answered
+        if self._is_asking:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
 
     def close(self):
         self._transport.close()

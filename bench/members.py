@@ -161,8 +161,7 @@ class Member:
         return await self.send(name, self.group.apis[name].frame(**fields))
 
     async def send(self, name, frame):
-        # Whoever is stopped meanwhile has the answer come all the same.
-        return self.group.apis[name].read(await asyncio.shield(self.wire.send(frame)))
+        return self.group.apis[name].read(await self.wire.send(frame))
 
     def hold(self, partitions):
         """Have these, and no other."""
@@ -258,7 +257,7 @@ class ClassicMember(Member):
             api = self.group.apis["join_group"]
             asked = self.wire.send(api.frame(**self._joining()))
             self.group.wake_others(self)
-            joined = api.read(await asyncio.shield(asked))
+            joined = api.read(await asked)
         if joined.error_code in NOT_READY:
             await self.pause()
         if joined.error_code != ErrorCode.NONE:

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from strom.cli.app import app
+from tests.conformance.raw import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +60,34 @@ def topic(on_cluster):
     on_cluster("topic", "create", name, "--partitions", "3")
     yield name
     on_cluster("topic", "delete", name, "--if-exists")
+
+
+@pytest.fixture
+def group(on_cluster, bootstrap, topic):
+    """A group without members that has read two of ten records of partition 0."""
+    name = f"group-{uuid.uuid4()}"
+    text = "".join(f"{n}\n" for n in range(10))
+    on_cluster("produce", topic, "--partition", "0", text=text)
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    return name
+
+
+def commit(raw, group, topic, offset, *, partition=0, metadata=""):
+    """Store any number and any words for a group, as somebody who is no member of it."""
+    place = {"partition_index": partition, "committed_offset": offset}
+    place |= {"committed_metadata": metadata}
+    asked = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
+    asked |= {"topics": [{"name": topic, "partitions": [place]}]}
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        (told,) = raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"]
+        if told["error_code"] == "none":
+            return
+        # The first group of a cluster has to wait for its coordinator; who asks has it made.
+        raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": [group]})
+    raise AssertionError(told)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
-"""`strom group` on a real cluster: what real consumers stored, seen and moved."""
+"""`strom group` on a real cluster: what real consumers stored, seen and deleted."""
 
 import json
+import struct
 import sys
 import time
 import uuid
@@ -11,8 +12,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from strom.cli import group as cli_group
 from strom.cli import lag
+from strom.cli.failure import Failure
+from strom.cli.options import ClientOptions
 from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import produce
+from tests.cli.conftest import commit
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
 
@@ -21,28 +25,9 @@ pytestmark = pytest.mark.slow
 PATIENCE_SECONDS = 60
 
 
-@pytest.fixture
-def group(on_cluster, bootstrap, topic):
-    """A group without members that has read two of ten records of partition 0."""
-    name = f"group-{uuid.uuid4()}"
-    text = "".join(f"{n}\n" for n in range(10))
-    on_cluster("produce", topic, "--partition", "0", text=text)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
-    consumer.close()
-    return name
-
-
 def described(on_cluster, group):
     (found,) = json.loads(on_cluster("group", "describe", group, "--json").stdout)
     return found
-
-
-def stored(on_cluster, group):
-    return {
-        each["partition"]: each["current_offset"]
-        for each in described(on_cluster, group)["offsets"]
-    }
 
 
 def test_lag_is_told_in_messages_and_in_time(on_cluster, group, topic, monkeypatch):
@@ -65,6 +50,55 @@ def test_the_number_of_a_batch_is_no_lag(on_cluster, bootstrap, group, topic):
     (position,) = described(on_cluster, group)["offsets"]
     assert (position["current_offset"], position["end_offset"]) == (1, 10)
     assert (position["lag"], position["lag_ms"]) == (None, None)
+
+
+@pytest.mark.parametrize("offset", [-1, -77])
+def test_a_number_below_0_is_no_offset(on_cluster, bootstrap, group, topic, offset):
+    """A broker takes any; nothing can be read from there, and nobody is behind by it."""
+    with Raw(bootstrap) as raw:
+        commit(raw, group, topic, offset)
+    (position,) = described(on_cluster, group)["offsets"]
+    assert (position["current_offset"], position["end_offset"]) == (None, 10)
+    assert (position["lag"], position["lag_ms"]) == (None, None)
+    shown = on_cluster("group", "describe", group).stdout
+    assert "-77" not in shown and "-1001" not in shown
+
+
+def test_an_age_that_the_library_refuses_to_look_for_is_one_line(bootstrap, topic):
+    with pytest.raises(Failure, match="Failed to set assignment: "):
+        lag.ages_ms(ClientOptions(bootstrap_server=bootstrap), {(topic, 0): -77})
+
+
+def test_a_partition_that_cannot_be_has_no_end(on_cluster, bootstrap, group, topic):
+    """The leader of a classic group assigns what it likes."""
+    name = f"{group}-odd"
+    with Raw(bootstrap) as raw:
+        assign(raw, name, {topic: [-1, 0], "": [0]})
+        found = described(on_cluster, name)
+        ends = {(each["topic"], each["partition"]): each["end_offset"] for each in found["offsets"]}
+        assert ends == {("", 0): None, (topic, -1): None, (topic, 0): 10}
+        for shown in ("offsets", "members"):
+            assert topic in on_cluster("group", "describe", name, "--show", shown).stdout
+
+
+def assign(raw, name, topics):
+    """Make a classic group of one member that is its leader, and assigns these to itself."""
+    subscription = struct.pack(">hii", 0, 0, -1)
+    asked = {"group_id": name, "session_timeout": 60_000, "rebalance_timeout": 60_000}
+    protocol = {"name": "range", "metadata": subscription}
+    asked |= {"protocol_type": "consumer", "protocols": [protocol]}
+    # Before version 4 nobody is sent back for an id.
+    joined = raw.ask("join_group", 3, asked)
+    assert joined["error_code"] == "none", joined
+    assignment = struct.pack(">hi", 0, len(topics))
+    for topic, partitions in topics.items():
+        assignment += struct.pack(">h", len(topic)) + topic.encode()
+        assignment += struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
+    own = {"member_id": joined["member_id"], "assignment": assignment + struct.pack(">i", -1)}
+    who = {"group_id": name, "generation_id": joined["generation_id"]}
+    who |= {"member_id": joined["member_id"], "assignments": [own]}
+    synced = raw.ask("sync_group", 3, who)
+    assert synced["error_code"] == "none", synced
 
 
 @pytest.mark.timeout(PATIENCE_SECONDS * 3)
@@ -228,49 +262,6 @@ def test_members_are_told_with_what_they_read(on_cluster, bootstrap, topic, prot
     assert "Empty" in on_cluster("group", "describe", name, "--show", "state").stdout
 
 
-@pytest.mark.parametrize(
-    ("where", "offset"),
-    [
-        (("--to", "beginning"), 0),
-        (("--to", "end"), 10),
-        (("--to", "7"), 7),
-        (("--to", "99"), 10),
-        (("--to", "-3"), 7),
-        (("--to", "@1"), 0),
-        (("--to", "@99999999999999999999"), 10),
-        (("--to", "1969-12-31T23:59:59.999+00:00"), 0),
-        (("--shift", "4"), 6),
-        (("--shift", "-5"), 0),
-    ],
-)
-def test_offsets_are_moved_when_told_to_execute(on_cluster, group, where, offset):
-    """OFS-07: shown first, done with --execute, never beyond what the partition holds."""
-    assert "Nothing was changed" in on_cluster("group", "reset", group, *where).stdout
-    assert stored(on_cluster, group) == {0: 2}
-    on_cluster("group", "reset", group, *where, "--execute")
-    assert stored(on_cluster, group) == {0: offset}
-
-
-def test_offsets_of_partitions_that_are_named(on_cluster, group, topic):
-    on_cluster("group", "reset", group, "-t", f"{topic}:1,2", "--to", "end", "--execute")
-    assert stored(on_cluster, group) == {0: 2, 1: 0, 2: 0}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("--to", "noon"), 2, "no place to read from"),
-        ((), 2, "either --to POINT or --shift N"),
-        (("--to", "end", "-t", "{topic}:x"), 2, "write TOPIC or TOPIC:0,1,2"),
-        (("--to", "end", "-t", "{topic}:7"), 1, "has no partition 7"),
-        (("--shift", "1", "-t", "{topic}:1"), 1, "has stored no offset"),
-    ],
-)
-def test_a_reset_that_makes_no_sense_is_refused(on_cluster, group, topic, arguments, code, words):
-    named = [each.format(topic=topic) for each in arguments]
-    assert words in on_cluster("group", "reset", group, *named, code=code).stderr
-
-
 def test_groups_are_listed_and_deleted(on_cluster, group):
     assert group in on_cluster("group", "list").stdout.split()
     listed = json.loads(on_cluster("group", "list", "--state", "empty", "--json").stdout)
@@ -279,6 +270,28 @@ def test_groups_are_listed_and_deleted(on_cluster, group):
     assert group not in on_cluster("group", "list").stdout.split()
     assert "does not exist" in on_cluster("group", "describe", group, code=1).stderr
     assert "does not exist" in on_cluster("group", "delete", group, code=1).stderr
+
+
+def test_a_group_that_is_named_twice_is_deleted_once(on_cluster, group):
+    told = on_cluster("group", "delete", group, group).stdout
+    assert told == f"Deleted group {group}.\n"
+
+
+def test_a_group_without_a_name_is_left_out_unless_it_is_named(strom, monkeypatch):
+    """Who commits without a group id commits to one; nobody can describe it."""
+    with LocalBroker() as broker:
+        monkeypatch.setenv("STROM_BOOTSTRAP", broker.bootstrap)
+        assert strom("topic", "create", "t").exit_code == 0
+        with Raw(broker.bootstrap) as raw:
+            for name in ("", "g"):
+                commit(raw, name, "t", 0)
+        listed = json.loads(strom("group", "list", "--json").stdout)
+        assert [each["group"] for each in listed] == ["", "g"]
+        told = strom("group", "describe", "--json")
+        assert (told.exit_code, told.stderr) == (0, "")
+        assert [each["group"] for each in json.loads(told.stdout)] == ["g"]
+        told = strom("group", "describe", "")
+        assert (told.exit_code, told.stderr.count("group ''")) == (1, 1)
 
 
 @pytest.mark.parametrize("more", [(), ("--json",), ("--show", "state")])

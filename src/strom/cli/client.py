@@ -183,7 +183,7 @@ def refusals() -> Iterator[None]:
         raise Failure(text_of(error)) from None
 
 
-def text_of(error: Exception) -> str:
+def text_of(error: "Exception | KafkaError") -> str:
     """Return the words of a KafkaException or KafkaError."""
     cause = next(iter(getattr(error, "args", ())), error)
     text: str = cause.str() if hasattr(cause, "str") else str(cause)
@@ -248,3 +248,17 @@ def watermarks(reader: "Consumer", partition: "TopicPartition") -> tuple[int, in
     with refusals():
         low, high = reader.get_watermark_offsets(partition, timeout=ANSWER_SECONDS_MAX)
     return low, high
+
+
+def offset_of_time(reader: "Consumer", place: tuple[str, int], time_ms: int) -> int | None:
+    """Return the first offset of a partition at or after a time; None if there is none."""
+    from confluent_kafka import TopicPartition
+
+    with refusals():
+        (found,) = reader.offsets_for_times(
+            [TopicPartition(*place, time_ms)], timeout=ANSWER_SECONDS_MAX
+        )
+    # Of a partition that could not be asked there is no offset either.
+    if found.error is not None:
+        raise Failure(f"{place[0]}-{place[1]}: {text_of(found.error)}")
+    return found.offset if found.offset >= 0 else None

@@ -160,7 +160,9 @@ class Reading:
 
     def offset_at(self, place: Place, point: Point, bounds: Bounds) -> int:
         """Return the offset of a point in a partition."""
-        at_time = self.offset_of_time(place, point.number) if point.kind is Kind.TIME else None
+        at_time = None
+        if point.kind is Kind.TIME:
+            at_time = client.offset_of_time(self.consumer, place, point.number)
         return offset_of(point, bounds, at_time)
 
     def end_at(self, place: Place, until: Point, bounds: Bounds) -> int | None:
@@ -169,16 +171,6 @@ class Reading:
             self.until_ms = until.number
             return None
         return self.offset_at(place, until, bounds)
-
-    def offset_of_time(self, place: Place, time_ms: int) -> int | None:
-        """Return the first offset at or after a time."""
-        from confluent_kafka import TopicPartition
-
-        with client.refusals():
-            (found,) = self.consumer.offsets_for_times(
-                [TopicPartition(*place, time_ms)], timeout=client.ANSWER_SECONDS_MAX
-            )
-        return found.offset if found.offset >= 0 else None
 
     def run(self, write: Write, stop: Stop) -> None:
         """Show records until everything asked for was shown, or a signal came."""

@@ -10,26 +10,17 @@ import typer
 
 from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure, report
+from strom.cli.group_reset import ResetOptions, chosen, new_offsets, require_inactive, store
 from strom.cli.group_state import NOBODY, OF_CONSUMERS, named, states, word
-from strom.cli.lag import (
-    Place,
-    Position,
-    assigned,
-    lag_of,
-    lag_text,
-    positions,
-    stored_offsets,
-)
+from strom.cli.lag import Position, assigned, commits, lag_of, lag_text, positions
 from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import console, print_json, print_table
-from strom.cli.span import Bounds, Kind, Point, offset_of, read_point
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ConsumerGroupDescription
 
 app = noun("List, describe, reset and delete consumer groups.")
 
-Group = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 #: Not without a pause, and no longer than one looks at it.
 WATCH_SECONDS_MIN, WATCH_SECONDS_MAX = 0.2, 86_400.0
 
@@ -178,7 +169,11 @@ def described(
     from confluent_kafka import ConsumerGroupState, KafkaException
 
     with client.refusals():
-        wanted = names or [each.group_id for each in admin.list_consumer_groups().result().valid]
+        wanted = names
+        if not wanted:
+            # Kafka keeps offsets for a group without a name, but describes none.
+            listed = admin.list_consumer_groups().result().valid
+            wanted = [each.group_id for each in listed if each.group_id]
         if not wanted:
             return [], []
         futures = admin.describe_consumer_groups(sorted(set(wanted)))
@@ -306,35 +301,6 @@ def print_positions(seen: Seen) -> None:
     print_table(columns, rows, title=f"{group.group_id} ({state})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetOptions(ReportOptions):
-    """Where a group is to go on."""
-
-    group: Group
-    topics: Annotated[
-        list[str],
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC[:P,…]",
-            help="A topic, or some partitions of it; repeatable.  [default: all that it stored]",
-        ),
-    ] = field(default_factory=list)
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to", metavar="POINT", help="beginning, end, an offset, -N, a time, or @MS."
-        ),
-    ] = None
-    shift: Annotated[
-        int | None,
-        typer.Option("--shift", metavar="N", help="So many on; less than 0: back."),
-    ] = None
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Do it; otherwise it is only shown.")
-    ] = False
-
-
 @app.command(
     epilog=examples(
         "strom group reset flugdaten-alarm --to beginning",
@@ -349,12 +315,12 @@ def reset(options: ResetOptions) -> None:
         raise Failure("say where to: either --to POINT or --shift N", USED_WRONGLY)
     admin = client.admin(options)
     require_inactive(admin, options.group)
-    stored = stored_offsets(admin, options.group)
+    stored = commits(admin, options.group)
     places = chosen(admin, options, stored)
     target = new_offsets(options, places, stored)
     if options.execute:
         store(admin, options.group, target)
-    rows = [(*place, stored.get(place), target[place]) for place in places]
+    rows = [(*place, stored.offsets.get(place), target[place]) for place in places]
     if options.json:
         keys = ("topic", "partition", "old_offset", "new_offset")
         print_json([dict(zip(keys, row, strict=True)) for row in rows])
@@ -363,102 +329,6 @@ def reset(options: ResetOptions) -> None:
     print_table(columns, [tuple(map(known, row)) for row in rows])
     if not options.execute:
         print("Nothing was changed; --execute does it.")
-
-
-def require_inactive(admin: "AdminClient", name: str) -> None:
-    """Fail if the group has members: they would go on from where they are."""
-    with client.refusals():
-        (future,) = admin.describe_consumer_groups([name]).values()
-        group: ConsumerGroupDescription = future.result()
-    if group.members:
-        state = states(admin, [group])[name]
-        raise Failure(
-            f"group '{name}' has {len(group.members)} members and is {state}: "
-            "offsets can only be reset while nobody reads; stop the consumers first"
-        )
-
-
-def chosen(admin: "AdminClient", options: ResetOptions, stored: dict[Place, int]) -> list[Place]:
-    """Return the partitions that are meant."""
-    if not options.topics:
-        if not stored:
-            raise Failure(
-                f"group '{options.group}' has stored no offsets: name the topics with --topic"
-            )
-        return sorted(stored)
-    places: list[Place] = []
-    for text in options.topics:
-        topic, _, numbers = text.partition(":")
-        there = client.partitions_of(admin, topic)
-        try:
-            wanted = [int(each) for each in numbers.split(",")] if numbers else there
-        except ValueError:
-            raise Failure(f"{text!r}: write TOPIC or TOPIC:0,1,2", USED_WRONGLY) from None
-        missing = sorted(set(wanted) - set(there))
-        if missing:
-            raise Failure(f"topic '{topic}' has no partition {missing[0]}")
-        places.extend((topic, each) for each in wanted)
-    return sorted(set(places))
-
-
-def new_offsets(
-    options: ResetOptions, places: list[Place], stored: dict[Place, int]
-) -> dict[Place, int]:
-    """Return the offset to store for each partition, within what the partition holds."""
-    from confluent_kafka import TopicPartition
-
-    try:
-        point = None if options.to is None else read_point(options.to)
-    except ValueError as error:
-        raise Failure(str(error), USED_WRONGLY) from None
-    reader = client.consumer(options, {})
-    try:
-        found = {}
-        for place in places:
-            bounds = Bounds(*client.watermarks(reader, TopicPartition(*place)))
-            if point is None:
-                offset = shifted(options, place, stored)
-            else:
-                at_time = None
-                if point.kind is Kind.TIME:
-                    at_time = offset_at(reader, place, point)
-                offset = offset_of(point, bounds, at_time)
-            found[place] = min(max(offset, bounds.start_offset), bounds.end_offset)
-        return found
-    finally:
-        reader.close()
-
-
-def shifted(options: ResetOptions, place: Place, stored: dict[Place, int]) -> int:
-    """Return the stored offset, moved."""
-    if place not in stored:
-        raise Failure(f"group '{options.group}' has stored no offset of {place[0]}-{place[1]}")
-    return stored[place] + (options.shift or 0)
-
-
-def offset_at(reader: "object", place: Place, point: Point) -> int | None:
-    """Return the first offset at or after a time; None if there is none."""
-    from confluent_kafka import TopicPartition
-
-    with client.refusals():
-        (found,) = reader.offsets_for_times(  # type: ignore[attr-defined]
-            [TopicPartition(*place, point.number)], timeout=client.ANSWER_SECONDS_MAX
-        )
-    return found.offset if found.offset >= 0 else None
-
-
-def store(admin: "AdminClient", group: str, target: dict[Place, int]) -> None:
-    """Store the offsets; the cluster refuses while the group has members."""
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
-    asked = [TopicPartition(*place, offset) for place, offset in target.items()]
-    with client.refusals():
-        (future,) = admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, asked)]
-        ).values()
-        for each in future.result().topic_partitions:
-            if each.error is not None:
-                raise Failure(f"{each.topic}-{each.partition}: {client.text_of(each.error)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -476,7 +346,7 @@ def delete(options: DeleteOptions) -> None:
 
     admin = client.admin(options)
     with client.refusals():
-        futures = admin.delete_consumer_groups(options.groups)
+        futures = admin.delete_consumer_groups(list(dict.fromkeys(options.groups)))
     deleted, refused = [], []
     for name, future in futures.items():
         try:

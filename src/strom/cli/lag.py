@@ -47,6 +47,15 @@ class Position:
     client_id: str | None
 
 
+class Stored(NamedTuple):
+    """What a group has stored."""
+
+    #: None where somebody stored a number below 0, which a broker takes and nobody can read from.
+    offsets: dict[Place, int | None]
+    #: Numbers of batches of exactly-once Spark writes: no offsets, although they are stored so.
+    markers: dict[Place, int]
+
+
 class Behind(NamedTuple):
     """How far a member is behind: messages in all, and the age of the oldest to be read."""
 
@@ -58,19 +67,18 @@ def positions(
     admin: "AdminClient", options: ClientOptions, group: "ConsumerGroupDescription"
 ) -> list[Position]:
     """Return where the group stands, for what it has stored and for what its members read."""
-    committed = commits(admin, group.group_id)
-    stored = {place_of(each): each.offset for each in committed}
-    # What is no offset is not behind.
-    read = {place_of(each) for each in committed if not is_marker(each)}
+    stored = commits(admin, group.group_id)
     owners = {place_of(each): member for member in group.members for each in assigned(member)}
-    places = sorted(stored.keys() | owners.keys())
+    places = sorted(stored.offsets.keys() | stored.markers.keys() | owners.keys())
     ends = end_offsets(admin, places)
-    lags = {place: max(end - stored[place], 0) for place, end in ends.items() if place in read}
-    ages = ages_ms(options, {place: stored[place] for place, lag in lags.items() if lag})
+    # What is no offset is not behind.
+    read = {place: offset for place, offset in stored.offsets.items() if offset is not None}
+    lags = {place: max(end - read[place], 0) for place, end in ends.items() if place in read}
+    ages = ages_ms(options, {place: read[place] for place, lag in lags.items() if lag})
     return [
         Position(
             *place,
-            stored.get(place),
+            stored.markers.get(place, read.get(place)),
             ends.get(place),
             lags.get(place),
             0 if lags.get(place) == 0 else ages.get(place),
@@ -102,13 +110,8 @@ def place_of(partition: "TopicPartition") -> Place:
     return partition.topic, partition.partition
 
 
-def stored_offsets(admin: "AdminClient", group: str) -> dict[Place, int]:
-    """Return the offsets that the group has stored."""
-    return {place_of(each): each.offset for each in commits(admin, group)}
-
-
-def commits(admin: "AdminClient", group: str) -> "list[TopicPartition]":
-    """Return what the group has stored: offsets, and the words beside them."""
+def commits(admin: "AdminClient", group: str) -> Stored:
+    """Return what the group has stored."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     with client.refusals():
@@ -116,7 +119,13 @@ def commits(admin: "AdminClient", group: str) -> "list[TopicPartition]":
             [ConsumerGroupTopicPartitions(group)]
         ).values()
         found: ConsumerGroupTopicPartitions = future.result()
-    return list(found.topic_partitions or ())
+    stored = Stored({}, {})
+    for each in found.topic_partitions or ():
+        if is_marker(each):
+            stored.markers[place_of(each)] = each.offset
+        else:
+            stored.offsets[place_of(each)] = each.offset if each.offset >= 0 else None
+    return stored
 
 
 def end_offsets(admin: "AdminClient", places: list[Place]) -> dict[Place, int]:
@@ -124,9 +133,11 @@ def end_offsets(admin: "AdminClient", places: list[Place]) -> dict[Place, int]:
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    if not places:
+    # A classic group's leader may assign anything; the library asks for none of it then.
+    real = [(topic, partition) for topic, partition in places if topic and partition >= 0]
+    if not real:
         return {}
-    asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
+    asked = {TopicPartition(*place): OffsetSpec.latest() for place in real}  # type: ignore[no-untyped-call]
     ends = {}
     with client.refusals():
         futures = admin.list_offsets(asked)
@@ -150,7 +161,8 @@ def ages_ms(options: ClientOptions, offsets: dict[Place, int]) -> dict[Place, in
     answered: set[Place] = set()
     reader = client.consumer(options, READING)
     try:
-        reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
+        with client.refusals():
+            reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
         deadline = time.perf_counter() + AGE_SECONDS_MAX
         while len(answered) < len(offsets) and time.perf_counter() < deadline:
             message = reader.poll(0.1)
