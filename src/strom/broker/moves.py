@@ -200,9 +200,9 @@ class Moves:
             return
         # Records that were deleted must not come back with the copy.
         await self._replicas.checkpoint(target, LOG_START, start_offset_of)
-        if partition.log.clean_offset:
-            # Otherwise the cleaner may not have read yet what is noted of the others.
-            await self._replicas.checkpoint(target, CLEANER, clean_offset_of)
+        # How far it is clean is noted where it is now, and no more where it was.
+        for directory in (target, source):
+            await self._replicas.checkpoint(directory, CLEANER, clean_offset_of)
         if target.failed is not None:
             return
         await self._moved(partition, target)
