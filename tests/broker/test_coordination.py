@@ -241,7 +241,7 @@ def test_offsets_are_kept_as_values():
         commit(coordinators.led(0), 5)
         return coordinators.led(0).machine.offsets.by_group
 
-    value = OffsetCommitValue(5, commit_timestamp_ms=NOW)
+    value = OffsetCommitValue(offset=5, commit_timestamp_ms=NOW)
     assert coordinating(scenario) == {"g": {("t", 0): value}}
 
 

@@ -186,7 +186,7 @@ def test_who_cannot_read_its_log_does_not_coordinate():
     async def write(coordinators, world):
         for group in groups.values():
             commit(coordinators.shard_for(group), 5, group)
-        key = records.write_key(OffsetCommitKey("g", "t", 0))
+        key = records.write_key(OffsetCommitKey(group="g", topic="t", partition=0))
         damaged = coordinators.led(0)
         damaged.log._form = Raw(key, b"\0\x63")
         damaged.log.append([KeyValue("k", "v")], NOW)

@@ -79,7 +79,7 @@ async def failing():
 
 def served(handle, frame=None, connection=None):
     """What the connection was told, and the metrics."""
-    api = Api("faulty", KEY, range(1), handle, None, None, {0: Codec()})
+    api = Api("faulty", KEY, range(1), handle, lambda version: Codec())
     parts = SimpleNamespace(
         host=SimpleNamespace(now_ms=lambda: 0, offload=offload), metrics=Metrics()
     )

@@ -63,7 +63,7 @@ class Place:
             metrics=Metrics(),
         )
         self.parts.address_limits = address_limits(self.parts.settings, self.parts.host.network)
-        api = Api("echo", 0, range(1), handle, None, None, {0: Codec()})
+        api = Api("echo", 0, range(1), handle, lambda version: Codec())
         names = ("PLAINTEXT", "OTHER")
         addresses = [Address(name, host, 0) for name in names]
         listening = bind(self.parts.host.network, addresses, self.parts.settings)

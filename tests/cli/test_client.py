@@ -4,8 +4,6 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
-from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
 from strom.cli.client import (
     REPEAT_SECONDS,
@@ -18,6 +16,7 @@ from strom.cli.client import (
 from strom.cli.failure import Failure
 from strom.cli.options import ClientOptions
 from strom.cli.plain import ask
+from strom.wire.messages import Call
 
 
 @pytest.fixture
@@ -104,9 +103,10 @@ def test_who_is_no_plain_broker_is_told_in_one_line(answer):
                 link.shutdown(socket.SHUT_WR)
 
         answered = beside.submit(answer_once)
-        asked = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+        call = Call("find_coordinator", 6)
+        asked = call.request.FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
         with pytest.raises(Failure, match="is that a Kafka port, and a plain one"):
-            ask(server.getsockname()[:2], asked, FindCoordinatorResponse)
+            ask(server.getsockname()[:2], call, asked)
         answered.result()
 
 

@@ -12,8 +12,8 @@ from strom.groups.consumer.embedded import (
     read_assignment,
     read_subscription,
 )
+from strom.wire.messages import write_message
 from strom.wire.primitives import INT16, MalformedFrame
-from strom.wire.versioned import write_message
 from tests.conformance.grouping import Member, Talk
 from tests.conformance.raw import Raw, plain
 

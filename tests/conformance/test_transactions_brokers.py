@@ -8,7 +8,7 @@ import pytest
 
 from strom.broker.coordination import java_hash
 from strom.records.record import read_records
-from strom.transactions.form import read
+from strom.transactions.records import read
 from tests.conformance.batches import headers
 from tests.conformance.transacting import ABORT, COMMIT, END_V1, Tx, describe
 from tests.conformance.transcript import check, is_peer, play

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from strom.broker.coordination import java_hash
 from strom.records.record import read_records
-from strom.transactions.form import read
+from strom.transactions.records import read
 from tests.conformance.members import kafka
 from tests.conformance.raw import Raw
 from tests.log.making import whole_batches

@@ -12,7 +12,7 @@ from strom.broker.coordination import java_hash
 from strom.log.config import LogConfig
 from strom.log.disk import RealDisk
 from strom.records.record import Record, read_records, write_batch
-from strom.transactions.form import read, write_key, write_value
+from strom.transactions.records import read, write_key, write_value
 from strom.transactions.transaction import Producer, State, record_of, transaction_of
 from tests.conformance.raw import PATIENCE_SECONDS
 from tests.conformance.transacting import END_V2, Tx, describe

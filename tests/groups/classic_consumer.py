@@ -8,8 +8,8 @@ from strom.groups.consumer.embedded import (
     write_assignment,
 )
 from strom.wire.errors import ErrorCode
+from strom.wire.messages import write_message
 from strom.wire.primitives import INT16
-from strom.wire.versioned import write_message
 from tests.groups.consumer_table import topic_id
 
 

@@ -51,8 +51,10 @@ def test_offset_metadata_and_leader_epoch_come_back_as_they_were():
     asked = Commit("g", NOBODY, [NewOffset("t", 0, 5, 3, "notes"), NewOffset("t", 1, 6, -1, None)])
     table.carry_out(table.machine.commit_offsets(asked, table.now_ms))
     found = table.machine.offsets.of("g")
-    assert found["t", 0][:3] == (5, 3, "notes")
-    assert found["t", 1][:3] == (6, -1, "")
+    offset = found["t", 0]
+    assert (offset.offset, offset.leader_epoch, offset.metadata) == (5, 3, "notes")
+    offset = found["t", 1]
+    assert (offset.offset, offset.leader_epoch, offset.metadata) == (6, -1, "")
 
 
 def test_metadata_that_is_too_long_costs_its_own_partition_only():

@@ -145,7 +145,7 @@ def test_a_group_that_goes_leaves_tombstones_for_all_that_was_written_of_it():
     table.now_ms += RETENTION_MS
     decision = table.machine.on_timer((EXPIRE, ""), table.now_ms)
     assert decision.records == (
-        KeyValue(OffsetCommitKey("g", "t", 0), None),
+        KeyValue(OffsetCommitKey(group="g", topic="t", partition=0), None),
         KeyValue(GroupMetadataKey(group="g"), None),
     )
 
@@ -209,8 +209,8 @@ def test_offsets_of_a_new_topic_of_the_same_name_stay():
 
 def test_offsets_of_which_the_topics_id_is_not_known_go_with_the_name():
     table = Table()
-    value = OffsetCommitValue(1, commit_timestamp_ms=1)
-    table.machine.apply(KeyValue(OffsetCommitKey("g", "t", 0), value))
+    value = OffsetCommitValue(offset=1, commit_timestamp_ms=1)
+    table.machine.apply(KeyValue(OffsetCommitKey(group="g", topic="t", partition=0), value))
     delete_topic(table, "t", OTHER_ID)
     assert table.offsets() == {}
 

@@ -205,4 +205,7 @@ TestOffsetHistory.settings = settings(deadline=None, stateful_step_count=30)
 
 
 def test_a_key_of_the_model_is_a_key_of_the_log():
-    assert write_key(OffsetCommitKey("g", "t", 1)) == b"\0\x01\0\x01g\0\x01t\0\0\0\x01"
+    assert (
+        write_key(OffsetCommitKey(group="g", topic="t", partition=1))
+        == b"\0\x01\0\x01g\0\x01t\0\0\0\x01"
+    )

@@ -1,7 +1,7 @@
 """Metadata records: every type of Kafka 4.3, byte for byte."""
 
 from dataclasses import MISSING, fields
-from typing import get_args
+from typing import get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import pytest
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from strom.metadata import kept, records
-from strom.metadata.entities import write
 from strom.metadata.records import (
     BY_API_KEY,
     PartitionChange,
@@ -21,6 +20,7 @@ from strom.metadata.records import (
     write_record,
 )
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import write_message
 
 #: Frames out of the metadata log of an Apache Kafka 4.3.1.
 FROM_KAFKA = {
@@ -72,20 +72,19 @@ LEAVES = {
     "bool": some.booleans(),
     "string": some.text(max_size=20).filter(lambda text: "\ud800" not in text),
     "bytes": some.binary(max_size=20),
-    # kio reads the id of zeros as none.
+    # The id of zeros may stand for none.
     "uuid": some.integers(1, 2**128 - 1).map(lambda number: UUID(int=number)),
 }
 
 
-def values_of(field):
+def values_of(field, hint):
     """Any value of a record's field, from its declaration."""
-    kind = field.metadata.get("kafka_type")
-    named = get_args(field.type)
-    is_nullable = type(None) in named
-    inner = next((each for each in named if each is not type(None)), None) if named else None
-    array = field.type if str(field.type).startswith("tuple") else inner
-    if str(array).startswith("tuple"):
-        element = LEAVES[kind] if kind else entities_of(get_args(array)[0])
+    kind = field.metadata["kind"]
+    named = get_args(hint)
+    is_nullable = type(None) in named and get_origin(hint) is not tuple
+    array = next((each for each in named if get_origin(each) is tuple), hint)
+    if get_origin(array) is tuple:
+        element = entities_of(get_args(array)[0]) if kind == "struct" else LEAVES[kind]
         values = some.lists(element, max_size=3).map(tuple)
     else:
         values = LEAVES[kind]
@@ -93,7 +92,10 @@ def values_of(field):
 
 
 def entities_of(cls):
-    return some.builds(cls, **{each.name: values_of(each) for each in fields(cls)})
+    hints = get_type_hints(cls)
+    return some.builds(
+        cls, **{each.name: values_of(each, hints[each.name]) for each in fields(cls)}
+    )
 
 
 @pytest.mark.slow
@@ -122,7 +124,7 @@ def test_a_record_of_an_old_version_reads_as_the_newest_with_defaults():
         leader_epoch=4,
         partition_epoch=5,
     )
-    body = write(newest)
+    body = write_message(newest)
     version_0 = bytes((1, 3, 0)) + body[:-2] + b"\x00"
     assert read_record(version_0) == newest
 
@@ -136,7 +138,7 @@ def test_a_broker_of_version_0_has_none_of_the_later_fields():
         features=(),
         rack=None,
     )
-    written = write(broker)
+    written = write_message(broker)
     # The flags of a migrating broker and of a controlled shutdown came later.
     version_0 = written[:4] + written[5:-2] + b"\x00"
     assert read_record(bytes((1, 0, 0)) + version_0) == broker
@@ -158,7 +160,7 @@ def test_a_newer_frame_or_version_of_a_known_record_is_refused(frame):
 
 def test_a_change_says_nothing_about_what_stays():
     change = PartitionChange(partition_id=0, topic_id=UUID(int=1))
-    assert write(change) == bytes(4) + UUID(int=1).bytes + b"\x00"
+    assert write_message(change) == bytes(4) + UUID(int=1).bytes + b"\x00"
     optional = [each for each in fields(change) if each.default is not MISSING]
     assert all("tag" in each.metadata for each in optional if each.name != "partition_id")
 

@@ -6,9 +6,6 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.k_raft_version_record.v0.data import KRaftVersionRecord
-from kio.schema.leader_change_message.v1.data import LeaderChangeMessage, Voter
-from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
 
 from strom.records.batch import read_header
 from strom.records.control import (
@@ -23,7 +20,11 @@ from strom.records.control_key import ControlType, write_control_key
 from strom.records.marker import write_marker
 from strom.records.record import Producer, Record, read_records
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import kafka_message
 
+KRAFT_VERSION_RECORD = kafka_message("k_raft_version_record", "data")
+LEADER_CHANGE_MESSAGE = kafka_message("leader_change_message", "data")
+SNAPSHOT_HEADER_RECORD = kafka_message("snapshot_header_record", "data")
 COMMIT = bytes.fromhex(
     "00000000000000010000004200000000027e9bde07003000000000000001a1e28ceae6000001a1e28ceae600"
     "000000000000180000ffffffff000000012000000008000000010c00000000000000"
@@ -79,10 +80,10 @@ def test_batch_of_several_is_written_as_it_was_read():
         ControlType.KRAFT_VERSION,
         ControlType.KRAFT_VOTERS,
     ]
-    assert read[0].message == SnapshotHeaderRecord(
+    assert read[0].message == SNAPSHOT_HEADER_RECORD.SnapshotHeaderRecord(
         version=0, last_contained_log_timestamp=1794800863499
     )
-    assert read[1].message == KRaftVersionRecord(version=0, k_raft_version=1)
+    assert read[1].message == KRAFT_VERSION_RECORD.KRaftVersionRecord(version=0, k_raft_version=1)
     assert read[2].message.voters[0].endpoints[0].port == 19193
     written = write_control_batch(read, base_offset=0, leader_epoch=0, now_ms=1794800863574)
     assert written == SNAPSHOT_START
@@ -112,8 +113,10 @@ def test_sole_voter_grants_its_own_vote():
 
 
 def test_newer_leader_change_is_read():
-    voter = Voter(voter_id=1, voter_directory_id=UUID(int=5))
-    message = LeaderChangeMessage(version=1, leader_id=1, voters=(voter,), granting_voters=())
+    voter = LEADER_CHANGE_MESSAGE.Voter(voter_id=1, voter_directory_id=UUID(int=5))
+    message = LEADER_CHANGE_MESSAGE.LeaderChangeMessage(
+        version=1, leader_id=1, voters=(voter,), granting_voters=()
+    )
     record = write_control(ControlType.LEADER_CHANGE, message, offset=0, now_ms=0)
     assert read_control(record).message == message
 

@@ -14,18 +14,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.fetch.v13 import response as fetch
-from kio.schema.fetch.v13.request import FetchRequest
 from kio.schema.list_offsets.v7 import response as list_offsets
 from kio.schema.metadata.v12 import response as metadata
 from kio.schema.produce.v11 import response as produce
-from kio.schema.produce.v11.request import ProduceRequest
 from kio.serial import entity_writer
 from kio.static.primitive import i32Timedelta
 
 from strom.records.batch import read_header
 from strom.records.record import Record, read_records, write_batch
 from strom.wire.errors import ErrorCode
-from strom.wire.guard import guarded_reader
+from strom.wire.messages import kafka_message
 
 TOPIC, TOPIC_ID = "rides", UUID(int=7)
 NO_TIME = i32Timedelta.parse(timedelta(0))
@@ -46,7 +44,7 @@ class Asked(NamedTuple):
 
     broker: int
     offset: int
-    request: FetchRequest
+    request: object
 
 
 class Sent(NamedTuple):
@@ -124,14 +122,20 @@ class Cluster:
         return b"\0" + written(answer(broker, frame.body))
 
     def _fetch(self, broker, body):
-        request = guarded_reader(FetchRequest)(body)
+        request = kafka_message("fetch", "request").read(13, body)
         asked = Asked(broker, request.topics[0].partitions[0].fetch_offset, request)
         with self._lock:
             self.asked.append(asked)
         return fetch_answer(self.answer_fetch(asked), len(self.batches))
 
     def _produce(self, broker, body):
-        batch = guarded_reader(ProduceRequest)(body).topic_data[0].partition_data[0].records
+        batch = (
+            kafka_message("produce", "request")
+            .read(11, body)
+            .topic_data[0]
+            .partition_data[0]
+            .records
+        )
         values = [each.value for each in read_records(batch)]
         with self._lock:
             self.sent.append(Sent(broker, read_header(batch).base_sequence, values))

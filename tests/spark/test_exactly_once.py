@@ -10,12 +10,10 @@ import os
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kio.schema.offset_fetch.v8 import request as offset_fetch
-from kio.static.primitive import i32
 
 from strom.records.record import Record, write_records
 from strom.spark.asking import Coordinator, Role, refuse
-from strom.spark.exactly_once import MARKER_METADATA, TaskOfBatch, TaskTransaction
+from strom.spark.exactly_once import MARKER_METADATA, OFFSET_FETCH, TaskOfBatch, TaskTransaction
 from strom.spark.given import parse_servers
 from strom.spark.options import Connection
 from strom.spark.producing import WriteError
@@ -111,9 +109,10 @@ def test_a_marker_says_that_it_is_no_progress_of_a_consumer(sink):
     assert sink.write(7, b"a")
     group = TaskOfBatch(sink.query_id, 7, 0).name(sink.options.id_prefix)
     # Asked by hand: librdkafka's Python reads metadata beyond its end.
-    place = offset_fetch.OffsetFetchRequestTopics(name=sink.topic, partition_indexes=(i32(0),))
-    asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=(place,))
-    request = offset_fetch.OffsetFetchRequest(groups=(asked,), require_stable=True)
+    message = OFFSET_FETCH.request
+    place = message.OffsetFetchRequestTopics(name=sink.topic, partition_indexes=(0,))
+    asked = message.OffsetFetchRequestGroup(group_id=group, topics=(place,))
+    request = message.OffsetFetchRequest(groups=(asked,), require_stable=True)
 
     def read(answer):
         ((topic,),) = (each.topics for each in answer.groups)
@@ -122,7 +121,9 @@ def test_a_marker_says_that_it_is_no_progress_of_a_consumer(sink):
         refuse(found.error_code)
         return found.committed_offset, found.metadata
 
-    marker = Coordinator(sink.options.connection, Role.GROUP, group).ask(request, read)
+    marker = Coordinator(sink.options.connection, Role.GROUP, group).ask(
+        OFFSET_FETCH, request, read
+    )
     assert marker == (8, MARKER_METADATA)
 
 

@@ -8,7 +8,9 @@ from strom.records.marker import write_marker
 from strom.records.record import Producer, Record, write_batch
 from strom.spark.visible import Sight, whole_batches
 from strom.wire.errors import KafkaError
-from strom.wire.fetch_call import Aborted
+from strom.wire.messages import kafka_message
+
+ABORTED = kafka_message("fetch", "response").AbortedTransaction
 
 
 def data(offset, producer=None):
@@ -25,7 +27,7 @@ def marker(offset, producer, outcome):
 
 
 def seen(batches, aborted=()):
-    sight = Sight([Aborted(*each) for each in aborted])
+    sight = Sight([ABORTED(producer_id=each[0], first_offset=each[1]) for each in aborted])
     whole = whole_batches(memoryview(b"".join(batches)))
     return [batch.header.base_offset for batch in whole if sight.shows(batch)]
 

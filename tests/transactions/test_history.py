@@ -18,8 +18,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from strom.transactions.beginning import NoProducer
 from strom.transactions.ending import End
-from strom.transactions.form import read, write_key, write_value
 from strom.transactions.machine import EXPIRE, TIME_OUT, Rules, TransactionMachine
+from strom.transactions.records import read, write_key, write_value
 from strom.transactions.transaction import (
     EPOCH_MAX,
     NEXT_STATES,

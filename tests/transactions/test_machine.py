@@ -2,9 +2,9 @@
 
 import pytest
 
-from strom.transactions.form import write_key, write_value
 from strom.transactions.listing import Filter, described, listed
 from strom.transactions.machine import ENDED_MAX, EXPIRE, EXPIRED_MAX, PARTITIONS_MAX, TIME_OUT
+from strom.transactions.records import write_key, write_value
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode
 from tests.transactions.machine_table import RULES, TIMEOUT_MS, A, B, Table, refused

@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strom.replicated.machine import KeyValue
-from strom.transactions.form import read, write_key, write_value
-from strom.transactions.records import PlainTransactionLogValue, TransactionLogKey
+from strom.transactions.records import (
+    PlainTransactionLogValue,
+    TransactionLogKey,
+    read,
+    write_key,
+    write_value,
+)
 from strom.transactions.transaction import (
     Producer,
     State,
@@ -14,8 +19,8 @@ from strom.transactions.transaction import (
     record_of,
     transaction_of,
 )
+from strom.wire.messages import write_message
 from strom.wire.primitives import MalformedFrame
-from strom.wire.versioned import write_message
 
 int64 = st.integers(0, 2**63 - 1)
 transactions = st.builds(

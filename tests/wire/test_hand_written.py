@@ -1,45 +1,26 @@
 """Produce and Fetch, written by hand for speed, agree with kio to the byte in every version."""
 
 import contextlib
-import io
 import struct
 import uuid
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from datetime import timedelta
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from strom.wire import fetch, primitives, produce
-from strom.wire.codec import load_class
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
 from tests.effort import examples
+from tests.wire.kio_messages import bytes_of, class_in, kio_class, make
 
 TOPIC_ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 OTHER_ID = uuid.UUID("87654321-1234-5678-1234-567812345678")
 #: Of each version: they differ in few fields, and the others are tried with every one of them.
 in_short = settings(max_examples=examples(30))
-
-
-def class_in(cls, name):
-    """Return the class of the elements of a field."""
-    (annotation,) = [each.type for each in fields(cls) if each.name == name]
-    return next(arg for arg in get_args(annotation) if is_dataclass(arg))
-
-
-def make(cls, **values):
-    known = {each.name for each in fields(cls)}
-    return cls(**{name: value for name, value in values.items() if name in known})
-
-
-def written(message):
-    with io.BytesIO() as out:
-        entity_writer(type(message))(out, message)
-        return out.getvalue()
 
 
 def which(version, threshold, topic_id=TOPIC_ID, name="flugdaten"):
@@ -54,7 +35,7 @@ def which(version, threshold, topic_id=TOPIC_ID, name="flugdaten"):
     acks=st.sampled_from([-1, 0, 1]),
 )
 def test_a_produce_request_is_read_as_kio_writes_it(version, records, transactional_id, acks):
-    request_class = load_class("produce", version, "request")
+    request_class = kio_class("produce", version, "request")
     topic_class = class_in(request_class, "topic_data")
     partition_class = class_in(topic_class, "partition_data")
     partitions = (
@@ -69,7 +50,7 @@ def test_a_produce_request_is_read_as_kio_writes_it(version, records, transactio
         timeout=timedelta(milliseconds=1500),
         topic_data=(topic,),
     )
-    read = produce.read_request(memoryview(written(request)), 0, version)
+    read = produce.read_request(memoryview(bytes_of(request)), 0, version)
     assert (read.transactional_id, read.acks, read.timeout_ms) == (transactional_id, acks, 1500)
     (topic_read,) = read.topics
     assert topic_read.topic_id == (TOPIC_ID if version >= 13 else None)
@@ -88,7 +69,7 @@ def test_a_produce_request_is_read_as_kio_writes_it(version, records, transactio
     message=st.one_of(st.none(), st.text(max_size=9)),
     leader=st.one_of(st.none(), st.just(produce.Leader(3, 9))),
 )
-def test_a_produce_response_reads_in_kio_as_it_was_written(
+def test_a_produce_response_reads_in_kio_as_it_was_bytes_of(
     version, code, offset, errors, message, leader
 ):
     answer = produce.ProducePartitionResponse(
@@ -98,8 +79,9 @@ def test_a_produce_response_reads_in_kio_as_it_was_written(
         current_leader=leader,
     )
     topic = produce.ProduceTopicResponse("flugdaten", TOPIC_ID, [answer])
-    data = produce.write_response([topic], version, 42)
-    read, size = entity_reader(load_class("produce", version, "response"))(data, 0)
+    response = produce.ProduceResponse([topic], 42)
+    (data,) = produce.write_response(response, version)
+    read, size = entity_reader(kio_class("produce", version, "response"))(data, 0)
     assert size == len(data)
     assert read.throttle_time.total_seconds() == 0.042
     (topic_read,) = read.responses
@@ -127,7 +109,7 @@ def test_a_produce_response_reads_in_kio_as_it_was_written(
     replica=st.integers(-1, 5),
 )
 def test_a_fetch_request_is_read_as_kio_writes_it(version, offset, epoch, session, rack, replica):
-    request_class = load_class("fetch", version, "request")
+    request_class = kio_class("fetch", version, "request")
     topic_class = class_in(request_class, "topics")
     partition_class = class_in(topic_class, "partitions")
     partition = make(
@@ -163,7 +145,7 @@ def test_a_fetch_request_is_read_as_kio_writes_it(version, offset, epoch, sessio
             each.type for each in fields(request_class) if each.name == "replica_state"
         ]
         values["replica_state"] = state_class(replica_id=replica, replica_epoch=77)
-    read = fetch.read_request(memoryview(written(make(request_class, **values))), 0, version)
+    read = fetch.read_request(memoryview(bytes_of(make(request_class, **values))), 0, version)
     (topic,) = read.topics
     (place,) = topic.partitions
     assert (read.replica_id, read.wait_max_ms, read.bytes_min, read.bytes_max) == (
@@ -192,7 +174,7 @@ def test_a_fetch_request_is_read_as_kio_writes_it(version, offset, epoch, sessio
     diverging=st.one_of(st.none(), st.just((3, 99))),
     leader=st.one_of(st.none(), st.just(produce.Leader(1, 2))),
 )
-def test_a_fetch_response_reads_in_kio_as_it_was_written(
+def test_a_fetch_response_reads_in_kio_as_it_was_bytes_of(
     version, aborted, records, diverging, leader
 ):
     part = fetch.Slice(records, 0, len(records))
@@ -201,9 +183,10 @@ def test_a_fetch_response_reads_in_kio_as_it_was_written(
         fetch.FetchedPartition(5, ErrorCode.OFFSET_OUT_OF_RANGE),
     ]
     topic = fetch.FetchedTopic("flugdaten", TOPIC_ID, partitions)
-    parts = fetch.write_response([topic], version, session_id=6, throttle_ms=1)
+    response = fetch.FetchResponse([topic], session_id=6, throttle_ms=1)
+    parts = fetch.write_response(response, version)
     data = b"".join(each if isinstance(each, bytes) else each.file for each in parts)
-    read, size = entity_reader(load_class("fetch", version, "response"))(data, 0)
+    read, size = entity_reader(kio_class("fetch", version, "response"))(data, 0)
     assert size == len(data)
     first, second = read.responses[0].partitions
     assert (first.partition_index, first.high_watermark, first.last_stable_offset) == (4, 10, 9)

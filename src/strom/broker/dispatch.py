@@ -27,26 +27,28 @@ from strom.broker.connection import Connection, Slot
 from strom.broker.context import Context, Large, Ordered, Parts, Together, Waiting
 from strom.wire.codec import (
     API_VERSIONS_KEY,
+    BY_HAND,
     Codec,
-    FetchResponse,
-    ProduceCodec,
-    ProduceResponse,
+    HandWrittenCodec,
+    Hook,
+    MadeCodec,
     RequestHeader,
-    codec_for,
     read_body,
     read_header,
     write_head,
 )
-from strom.wire.fetch import Part
+from strom.wire.fetch import FetchResponse, Part
+from strom.wire.messages import MessageForm, declared_message, kafka_message
 from strom.wire.primitives import MalformedFrame
+from strom.wire.produce import ProduceResponse
 
 log = logging.getLogger("strom.broker")
 
 #: So many bytes are thousands of partitions or the like: to read them takes milliseconds.
 LARGE_REQUEST_BYTES: Final = 1 << 15
+PRODUCE_KEY: Final = 0
 
 Handler = Callable[[Any, Context], Any]
-Hook = Callable[[Any, Any], Any]
 #: What to send, and how many bytes of it are the answer's body.
 Written = tuple[list[Part], int]
 
@@ -54,46 +56,55 @@ Written = tuple[list[Part], int]
 class Api:
     """One API key: its module's handler, and a codec per version that was asked for so far."""
 
-    __slots__ = ("codecs", "downgrade", "handle", "key", "name", "upgrade", "versions")
+    __slots__ = ("codecs", "handle", "key", "make_codec", "name", "versions")
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a module says, each with a name
+    def __init__(
         self,
         name: str,
         key: int,
         versions: range,
         handle: Handler,
-        upgrade: Hook | None,
-        downgrade: Hook | None,
-        codecs: dict[int, Codec] | None = None,
+        make_codec: Callable[[int], Codec],
     ) -> None:
         self.name = name
         self.key = key
         self.versions = versions
         self.handle = handle
-        self.upgrade = upgrade
-        self.downgrade = downgrade
-        self.codecs: dict[int, Codec] = {} if codecs is None else codecs
+        self.make_codec = make_codec
+        self.codecs: dict[int, Codec] = {}
 
     def codec(self, version: int) -> Codec | None:
         """Return the codec of a version, or None if the version is not served."""
         codec = self.codecs.get(version)
         if codec is None and version in self.versions:
-            newest = self.versions[-1]
-            codec = codec_for(self.name, version, newest, self.upgrade, self.downgrade)
-            self.codecs[version] = codec
+            codec = self.codecs[version] = self.make_codec(version)
         return codec
 
 
 def api_of(module: ModuleType) -> Api:
-    """Read an API module's three names, and its hooks for versions that differ more."""
-    return Api(
-        name=module.__name__.rpartition(".")[2],
-        key=module.KEY,
-        versions=module.VERSIONS,
-        handle=module.handle,
-        upgrade=getattr(module, "upgrade", None),
-        downgrade=getattr(module, "downgrade", None),
-    )
+    """Read an API module: its three names, and what it says of its messages.
+
+    MESSAGES, if the module has it, are the declared classes of request and response; otherwise
+    they are Kafka's, by the module's name. `upgrade` and `downgrade` change the messages of
+    versions that say things differently.
+    """
+    name = module.__name__.rpartition(".")[2]
+    upgrade: Hook | None = getattr(module, "upgrade", None)
+    downgrade: Hook | None = getattr(module, "downgrade", None)
+    classes: tuple[type, type] | None = getattr(module, "MESSAGES", None)
+
+    def forms() -> tuple[MessageForm, MessageForm]:
+        if classes is not None:
+            return declared_message(classes[0]), declared_message(classes[1])
+        return kafka_message(name, "request"), kafka_message(name, "response")
+
+    def make_codec(version: int) -> Codec:
+        by_hand = BY_HAND.get(name)
+        if by_hand is not None:
+            return HandWrittenCodec(by_hand, version)
+        return MadeCodec(*forms(), version, upgrade, downgrade)
+
+    return Api(name, module.KEY, module.VERSIONS, module.handle, make_codec)
 
 
 class Call:
@@ -137,7 +148,7 @@ class Dispatch:
                 self._refuse(header, connection)
                 return
             # What is produced stays where it is, and is quickly read.
-            is_large = len(frame) > LARGE_REQUEST_BYTES and not isinstance(codec, ProduceCodec)
+            is_large = len(frame) > LARGE_REQUEST_BYTES and header.api_key != PRODUCE_KEY
             request = None if is_large else read_body(frame, header, codec)
         except MalformedFrame as error:
             connection.close(error)
@@ -148,7 +159,7 @@ class Dispatch:
             return
         connection.active_ms = self._parts.host.now_ms()
         self._parts.metrics.received_bytes += len(frame)
-        if self._gathered and not isinstance(codec, ProduceCodec):
+        if self._gathered and header.api_key != PRODUCE_KEY:
             self.finish_gathered()
         call = Call(api, codec, header, connection)
         if is_large:

@@ -15,7 +15,7 @@ from strom.metadata.outcome import Refusal
 from strom.metadata.settings.values import BrokerSettings
 from strom.metadata.topic_decisions import CreatedTopic, NewTopic
 from strom.records.compression import Codec
-from strom.transactions import form as transaction_form
+from strom.transactions import records as transaction_records
 from strom.transactions.machine import Rules, TransactionMachine
 from strom.wire.errors import ErrorCode, KafkaError
 
@@ -56,7 +56,7 @@ def transaction_coordinators(
         new_machine=lambda image, settings: TransactionMachine(transaction_rules(image, settings)),
         see=see_transactions,
         on_metadata=None,
-        form=transaction_form,
+        form=transaction_records,
         codec=lambda _: Codec.NONE,
         # Kafka gives a write of a transaction's state the time that offsets have.
         timeout="offsets.commit.timeout.ms",

@@ -22,7 +22,7 @@ from strom.records.batch import HEADER_SIZE, Header, compute_crc, read_header
 from strom.records.control import read_control, snapshot_footer_batch, write_control_batch
 from strom.records.control_key import ControlType
 from strom.records.record import Record, read_records, write_batch
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 SUFFIX = ".checkpoint"
 #: How much of a file is read to find the header; it stands first, with the voters at most.
@@ -32,9 +32,8 @@ BATCH_BYTES = 1024 * 1024
 
 if TYPE_CHECKING:
     from kio.schema.snapshot_header_record.v0 import data as snapshot_header
-    from kio.static.protocol import Entity
 else:
-    snapshot_header = lazy("kio.schema.snapshot_header_record.v0.data")
+    snapshot_header = kafka_message("snapshot_header_record", "data")
 
 
 class SnapshotId(NamedTuple):
@@ -75,7 +74,7 @@ def write_snapshot(
     now_ms: int,
 ) -> bytes:
     """Return the bytes of a snapshot."""
-    messages: list[tuple[ControlType, Entity]] = [
+    messages: list[tuple[ControlType, object]] = [
         (
             ControlType.SNAPSHOT_HEADER,
             snapshot_header.SnapshotHeaderRecord(
@@ -139,7 +138,7 @@ def take_control(contents: Contents, record: Record) -> None:
     """Note what a control record of the quorum says."""
     control = read_control(record)
     if control.type is ControlType.KRAFT_VOTERS:
-        contents.voters = Voters.read(control.message)  # type: ignore[arg-type]
+        contents.voters = Voters.read(control.message)
     elif control.type is ControlType.SNAPSHOT_FOOTER:
         contents.is_whole = True
 
@@ -164,6 +163,6 @@ def last_timestamp_ms(disk: Disk, path: str) -> int | None:
         for record in read_records(batch) if header.is_control else ():
             control = read_control(record)
             if control.type is ControlType.SNAPSHOT_HEADER:
-                stated: int = control.message.last_contained_log_timestamp  # type: ignore[union-attr]
+                stated: int = control.message.last_contained_log_timestamp
                 return stated
     return None

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 from strom.cli.failure import Failure
 from strom.cli.plain import ask
 from strom.wire.errors import ErrorCode
+from strom.wire.messages import Call
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult
+
+DESCRIBE_CONFIGS = Call("describe_configs", 4)
+ALTER_CONFIGS = Call("incremental_alter_configs", 1)
 
 BROKER = 4
 EVERY_BROKER = ""
@@ -21,8 +25,7 @@ OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 
 def describe(address: tuple[str, int]) -> "list[DescribeConfigsResourceResult]":
     """Return the settings that were made for every broker."""
-    from kio.schema.describe_configs.v4 import request, response
-
+    request = DESCRIBE_CONFIGS.request
     asked = request.DescribeConfigsRequest(
         resources=(
             request.DescribeConfigsResource(
@@ -30,15 +33,14 @@ def describe(address: tuple[str, int]) -> "list[DescribeConfigsResourceResult]":
             ),
         )
     )
-    (result,) = ask(address, asked, response.DescribeConfigsResponse).results
+    (result,) = ask(address, DESCRIBE_CONFIGS, asked).results
     require_success(result)
     return list(result.configs)
 
 
 def change(address: tuple[str, int], operation: str, values: dict[str, str]) -> None:
     """Change settings for every broker, all or none."""
-    from kio.schema.incremental_alter_configs.v1 import request, response
-
+    request = ALTER_CONFIGS.request
     configs = tuple(
         request.AlterableConfig(
             name=name,
@@ -51,7 +53,7 @@ def change(address: tuple[str, int], operation: str, values: dict[str, str]) -> 
         resource_type=BROKER, resource_name=EVERY_BROKER, configs=configs
     )
     asked = request.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    (result,) = ask(address, asked, response.IncrementalAlterConfigsResponse).responses
+    (result,) = ask(address, ALTER_CONFIGS, asked).responses
     require_success(result)
 
 

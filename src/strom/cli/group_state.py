@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from strom.cli import client
 from strom.cli.failure import USED_WRONGLY, Failure
 from strom.cli.plain import ask
+from strom.wire.messages import Call
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, ConsumerGroupListing
 
+LIST_GROUPS = Call("list_groups", 4)
 NOBODY = "-"
 UNKNOWN = "Unknown"
 #: Those that librdkafka has no name for.
@@ -56,13 +58,11 @@ def states(
 
 def told_by_brokers(admin: "AdminClient") -> dict[str, str]:
     """Ask every broker for the states of the groups that it coordinates."""
-    from kio.schema.list_groups.v4 import request, response
-
     found: dict[str, str] = {}
     for broker in client.metadata(admin).brokers.values():
         address = (str(broker.host), broker.port)
         try:
-            answer = ask(address, request.ListGroupsRequest(), response.ListGroupsResponse)
+            answer = ask(address, LIST_GROUPS, LIST_GROUPS.request.ListGroupsRequest())
         except Failure:
             # It wants TLS or SASL, which only librdkafka can.
             continue

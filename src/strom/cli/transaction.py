@@ -18,7 +18,8 @@ from strom.cli.options import ReportOptions, examples, noun, taking
 from strom.cli.output import print_json, print_table
 from strom.cli.plain import ask
 from strom.wire.errors import ErrorCode
-from strom.wire.versioned import message, of
+from strom.wire.messages import Call, declared_message
+from strom.wire.schema import message, of
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import BrokerMetadata, ClusterMetadata
@@ -83,7 +84,7 @@ class Known:
     transactional_id: str = of("string")
     state: str = of("string")
     timeout_ms: int = of("int32")
-    #: Below 0 if there was none yet, which kio takes for no time at all.
+    #: Below 0 if there was none yet; a producer may say a time that no calendar has.
     started_ms: int = of("int64")
     producer_id: int = of("int64")
     producer_epoch: int = of("int16")
@@ -96,6 +97,13 @@ class KnownTransactions:
 
     throttle_time_ms: int = of("int32")
     transactions: tuple[Known, ...] = of("struct")
+
+
+LIST_TRANSACTIONS = Call("list_transactions", 1)
+DESCRIBE_TRANSACTIONS = Call("describe_transactions", 0, declared_message(KnownTransactions))
+FIND_COORDINATOR = Call("find_coordinator", 4)
+DESCRIBE_PRODUCERS = Call("describe_producers", 0)
+WRITE_TXN_MARKERS = Call("write_txn_markers", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +185,13 @@ def listed(
     cluster: "ClusterMetadata", states: list[str], producer_ids: list[int], longer_than_ms: int = -1
 ) -> Iterator[Listed]:
     """Ask every broker for the transactions that it coordinates."""
-    from kio.schema.list_transactions.v1 import request, response
-
-    asked = request.ListTransactionsRequest(
+    asked = LIST_TRANSACTIONS.request.ListTransactionsRequest(
         state_filters=tuple(states),
         producer_id_filters=tuple(producer_ids),
         duration_filter=longer_than_ms,
     )
     for broker in cluster.brokers.values():
-        answer = ask(where(broker), asked, response.ListTransactionsResponse)
+        answer = ask(where(broker), LIST_TRANSACTIONS, asked)
         require_success(answer.error_code, f"broker {broker.id}")
         if answer.unknown_state_filters:
             raise Failure(f"there is no state {answer.unknown_state_filters[0]!r}")
@@ -233,11 +239,11 @@ def describe(options: DescribeOptions) -> None:
 
 def described(address: Address, transactional_id: str) -> Described:
     """Ask the coordinator of a transactional id."""
-    from kio.schema.describe_transactions.v0 import request
-
-    asked = request.DescribeTransactionsRequest(transactional_ids=(transactional_id,))
+    asked = DESCRIBE_TRANSACTIONS.request.DescribeTransactionsRequest(
+        transactional_ids=(transactional_id,)
+    )
     coordinator = coordinator_of(address, transactional_id)
-    (found,) = ask(coordinator, asked, KnownTransactions).transactions
+    (found,) = ask(coordinator, DESCRIBE_TRANSACTIONS, asked).transactions
     require_success(ErrorCode(found.error_code), f"transactional id '{transactional_id}'")
     return Described(
         found.transactional_id,
@@ -260,12 +266,10 @@ def at(time_ms: int) -> str:
 
 def coordinator_of(address: Address, transactional_id: str) -> Address:
     """Ask any broker who coordinates a transactional id."""
-    from kio.schema.find_coordinator.v4 import request, response
-
-    asked = request.FindCoordinatorRequest(
+    asked = FIND_COORDINATOR.request.FindCoordinatorRequest(
         key_type=TRANSACTION, coordinator_keys=(transactional_id,)
     )
-    (found,) = ask(address, asked, response.FindCoordinatorResponse).coordinators
+    (found,) = ask(address, FIND_COORDINATOR, asked).coordinators
     require_success(found.error_code, f"the coordinator of '{transactional_id}'")
     return found.host, found.port
 
@@ -356,14 +360,14 @@ def producers(
     cluster: "ClusterMetadata", topic: str, partition: int
 ) -> "tuple[ProducerState, ...]":
     """Ask the leader of a partition who has written to it."""
-    from kio.schema.describe_producers.v0 import request, response
-
+    request = DESCRIBE_PRODUCERS.request
     named = request.TopicRequest(name=topic, partition_indexes=(partition,))
     asked = request.DescribeProducersRequest(topics=(named,))
-    answer = ask(leader_of(cluster, topic, partition), asked, response.DescribeProducersResponse)
+    answer = ask(leader_of(cluster, topic, partition), DESCRIBE_PRODUCERS, asked)
     found = answer.topics[0].partitions[0]
     require_success(found.error_code, f"{topic}-{partition}")
-    return found.active_producers
+    active: tuple[ProducerState, ...] = found.active_producers
+    return active
 
 
 def leader_of(cluster: "ClusterMetadata", topic: str, partition: int) -> Address:
@@ -413,8 +417,7 @@ def abort(options: AbortOptions) -> None:
 
 def write_marker(address: Address, topic: str, partition: int, producer: "ProducerState") -> None:
     """Have the leader write the marker that ends the transaction."""
-    from kio.schema.write_txn_markers.v1 import request, response
-
+    request = WRITE_TXN_MARKERS.request
     marker = request.WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -424,6 +427,6 @@ def write_marker(address: Address, topic: str, partition: int, producer: "Produc
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )
     asked = request.WriteTxnMarkersRequest(markers=(marker,))
-    answer = ask(address, asked, response.WriteTxnMarkersResponse)
+    answer = ask(address, WRITE_TXN_MARKERS, asked)
     (written,) = answer.markers[0].topics[0].partitions
     require_success(written.error_code, f"{topic}-{partition}")

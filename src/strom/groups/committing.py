@@ -112,8 +112,16 @@ def commit(
             check_partition(topic, topic_id, partition)
         # Kafka's transactions do not tell the topic's id, nor do its offsets that expire early.
         kept_id = topic_id if transaction is None and expires_ms < 0 else NO_TOPIC_ID
-        value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, expires_ms, kept_id)
-        records.append(KeyValue(OffsetCommitKey(group_id, topic, partition), value))
+        value = OffsetCommitValue(
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata=metadata or "",
+            commit_timestamp_ms=now_ms,
+            expire_timestamp_ms=expires_ms,
+            topic_id=kept_id,
+        )
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+        records.append(KeyValue(key, value))
         codes.append(ErrorCode.NONE)
     timers = () if owner is None else owner.commit_timers(author, now_ms)
     return Decision(tuple(records), codes, timers=timers, transaction=transaction)

@@ -81,8 +81,7 @@ class Offsets:
 
     def apply(self, key: OffsetCommitKey, value: object, transaction: Transaction | None) -> None:
         """Take an offset as committed, or as part of a transaction; None deletes it."""
-        group_id, topic, partition = key
-        place = topic, partition
+        group_id, place = key.group, (key.topic, key.partition)
         if value is None:
             self._delete(group_id, place)
             return
@@ -153,4 +152,4 @@ class Offsets:
 
 def tombstone(group_id: str, topic: str, partition: int) -> KeyValue:
     """Return the record that deletes an offset."""
-    return KeyValue(OffsetCommitKey(group_id, topic, partition), None)
+    return KeyValue(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)

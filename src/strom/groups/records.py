@@ -14,68 +14,54 @@ A type that is not known here is a newer Kafka's, or of share and streams groups
 None and the record stays in the log for whoever knows it. A version of a value that is not
 known is refused: its meaning would be guessed.
 
-Offsets are read and written by hand: there is one of them for every partition of every commit.
+An offset is written in the oldest version that can say it, but for versions that only lack what
+has its default.
 """
 
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from strom.groups.member_records import (
-    Write,
-    group_key_writer,
-    key_writer,
-    member_writer,
-    write_current,
-    write_epoch,
-    write_target,
-    write_target_epoch,
-    writer_by_type,
-)
 from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.primitives import (
-    INT16,
-    INT32,
-    Buffer,
-    MalformedFrame,
-    read_tags,
-    read_text,
-    text,
-)
-from strom.wire.versioned import message, of, read_message, write_message
+from strom.wire.messages import read_message, write_message
+from strom.wire.primitives import INT16, Buffer, MalformedFrame
+from strom.wire.schema import NEVER, NO_ID, message, of
 
-#: The first flexible version of anything that is "none" in Kafka's schema.
-NEVER = 2**15
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
-NO_TOPIC_ID = UUID(int=0)
-ID_BYTES = 16
-#: How many ids of topics are remembered, to have each of them once.
-SHARED_MAX = 10_000
+NO_TOPIC_ID = NO_ID
+
+OFFSET = 1
+#: The form that offsets had when they came from ZooKeeper; read as any other.
+LEGACY_OFFSET = 0
+LEGACY_OFFSET_NEWEST = 0
+#: Versions: the only one that has a time to expire at, and the usual one.
+EXPIRING, USUAL = 1, 4
 
 
-class OffsetCommitKey(NamedTuple):
-    """Whose offset, and of what."""
+@message(api_key=OFFSET, flexible_since=NEVER)
+class OffsetCommitKey:
+    """The partition that an offset is of, and the group."""
 
-    group: str
-    topic: str
-    partition: int
+    group: str = of("string")
+    topic: str = of("string")
+    partition: int = of("int32")
 
 
-class OffsetCommitValue(NamedTuple):
+@message(api_key=OFFSET, written=USUAL, flexible_since=4)
+class OffsetCommitValue:
     """The offset that a group will read next."""
 
-    offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
-    metadata: str = ""
-    commit_timestamp_ms: int = NO_TIMESTAMP
+    offset: int = of("int64")
+    leader_epoch: int = of("int32", since=3, default=NO_LEADER_EPOCH)
+    metadata: str = of("string", default="")
+    commit_timestamp_ms: int = of("int64", default=NO_TIMESTAMP)
     #: Set by clients of the time when a commit could bring its own retention.
-    expire_timestamp_ms: int = NO_TIMESTAMP
-    topic_id: UUID = NO_TOPIC_ID
+    expire_timestamp_ms: int = of("int64", since=EXPIRING, until=EXPIRING, default=NO_TIMESTAMP)
+    topic_id: UUID = of("uuid", since=USUAL, tag=0, default=NO_TOPIC_ID)
 
 
 @message(api_key=2, flexible_since=NEVER)
@@ -281,6 +267,7 @@ class ConsumerGroupRegularExpressionValue:
 
 
 _PAIRS: tuple[tuple[type[Any], type[Any]], ...] = (
+    (OffsetCommitKey, OffsetCommitValue),
     (GroupMetadataKey, GroupMetadataValue),
     (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
     (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
@@ -290,95 +277,23 @@ _PAIRS: tuple[tuple[type[Any], type[Any]], ...] = (
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
 )
-#: Key and value classes by type, but for offsets.
+#: Key and value classes by type.
 TYPES = {key.__api_key__: (key, value) for key, value in _PAIRS}
 
-OFFSET = 1
-#: The form that offsets had when they came from ZooKeeper; read as any other.
-LEGACY_OFFSET = 0
-OFFSET_VERSION_NEWEST = 4
-#: Versions: the only one that has a time to expire at, the first with an epoch, the usual one.
-EXPIRING, WITH_EPOCH, FLEXIBLE = 1, 3, 4
-TOPIC_ID_TAG = 0
 
-_OFFSET_START = INT16.pack(OFFSET)
-_OFFSET_AND_EPOCH = struct.Struct(">hqi")
-_EXPIRING_START = struct.Struct(">hq")
-_TWO_TIMES = struct.Struct(">qq")
-_INT64 = struct.Struct(">q")
-
-
-# Writing.
-
-
-def _write_offset_key(key: OffsetCommitKey) -> bytes:
-    group, topic = key.group.encode(), key.topic.encode()
-    return b"".join(
-        (
-            _OFFSET_START,
-            INT16.pack(len(group)),
-            group,
-            INT16.pack(len(topic)),
-            topic,
-            INT32.pack(key.partition),
-        )
-    )
-
-
-def _write_offset(value: OffsetCommitValue) -> bytes:
-    offset, leader_epoch, metadata, committed_ms, expires_ms, topic_id = value
-    if expires_ms != NO_TIMESTAMP:
-        start = _EXPIRING_START.pack(EXPIRING, offset)
-        return start + text(metadata, flexible=False) + _TWO_TIMES.pack(committed_ms, expires_ms)
-    start = _OFFSET_AND_EPOCH.pack(FLEXIBLE, offset, leader_epoch)
-    rest = text(metadata, flexible=True) + _INT64.pack(committed_ms)
-    if topic_id == NO_TOPIC_ID:
-        return start + rest + b"\0"
-    # One tagged field of sixteen bytes.
-    return start + rest + bytes((1, TOPIC_ID_TAG, 16)) + topic_id.bytes
-
-
-def _write_other_key(key: object) -> bytes:
+def write_key(key: object) -> bytes:
+    """Return the key's bytes, its type in front."""
     marks: Any = type(key)
     return INT16.pack(marks.__api_key__) + write_message(key)
 
 
-def _write_other_value(value: object) -> bytes:
+def write_value(value: object) -> bytes:
+    """Return the value's bytes, their version in front: the version that Kafka writes."""
     marks: Any = type(value)
-    return INT16.pack(marks.__version__) + write_message(value)
-
-
-_OF_GROUPS: tuple[type[Any], ...] = (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
-_OF_MEMBERS: tuple[type[Any], ...] = (
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupCurrentMemberAssignmentKey,
-)
-#: What is written by hand, by type.
-_KEY_WRITERS: dict[type, Write] = {
-    OffsetCommitKey: _write_offset_key,
-    **{key: group_key_writer(key.__api_key__) for key in _OF_GROUPS},
-    **{key: key_writer(key.__api_key__) for key in _OF_MEMBERS},
-}
-_VALUE_WRITERS: dict[type, Write] = {
-    OffsetCommitValue: _write_offset,
-    ConsumerGroupMetadataValue: write_epoch,
-    ConsumerGroupMemberMetadataValue: member_writer(_write_other_value),
-    ConsumerGroupTargetAssignmentMetadataValue: write_target_epoch,
-    ConsumerGroupTargetAssignmentMemberValue: write_target,
-    ConsumerGroupCurrentMemberAssignmentValue: write_current,
-}
-
-#: Returns the key's bytes.
-write_key = writer_by_type(_KEY_WRITERS, _write_other_key)
-#: Returns the value's bytes, in the version that Kafka writes.
-write_value = writer_by_type(_VALUE_WRITERS, _write_other_value)
-
-
-# Reading.
+    version = marks.__version__
+    if isinstance(value, OffsetCommitValue) and value.expire_timestamp_ms != NO_TIMESTAMP:
+        version = EXPIRING
+    return INT16.pack(version) + write_message(value, version)
 
 
 def room_for_later(_: Sequence[KeyValue]) -> int:
@@ -390,71 +305,28 @@ def read(key: Buffer, value: Buffer | None) -> KeyValue | None:
     """Read a record of the log; None if it is of a type that is not known."""
     try:
         (kind,) = INT16.unpack_from(key, 0)
-        if kind in (OFFSET, LEGACY_OFFSET):
-            return KeyValue(_read_offset_key(key), _read_offset(kind, value))
+        if kind == LEGACY_OFFSET:
+            return _read(key, value, OFFSET, LEGACY_OFFSET_NEWEST)
         if kind not in TYPES:
             return None
-        key_class, value_class = TYPES[kind]
-        found = read_message(key_class, 0, key, 2)
-        if value is None:
-            return KeyValue(found, None)
-        version = _version_of(value, value_class.__newest__, value_class.__name__)
-        return KeyValue(found, read_message(value_class, version, value, 2))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        _, value_class = TYPES[kind]
+        return _read(key, value, kind, value_class.__newest__)
+    except struct.error as error:
         raise MalformedFrame(f"no record of a group: {error}") from error
 
 
-def _version_of(value: Buffer, newest: int, name: str) -> int:
-    version: int = INT16.unpack_from(value, 0)[0]
+def _read(key: Buffer, value: Buffer | None, kind: int, newest: int) -> KeyValue:
+    key_class, value_class = TYPES[kind]
+    found = read_message(key_class, 0, key, INT16.size)
+    if key_class is OffsetCommitKey:
+        # There are many more offsets than names.
+        found.group, found.topic = intern(found.group), intern(found.topic)
+    if value is None:
+        return KeyValue(found, None)
+    version = INT16.unpack_from(value, 0)[0]
     if not 0 <= version <= newest:
         raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION, f"{name} of version {version} cannot be read"
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{value_class.__name__} of version {version} cannot be read",
         )
-    return version
-
-
-def _read_offset_key(key: Buffer) -> OffsetCommitKey:
-    group, position = read_text(key, 2, flexible=False)
-    topic, position = read_text(key, position, flexible=False)
-    if group is None or topic is None:
-        raise MalformedFrame("the key of an offset lacks its group or topic")
-    # There are many more offsets than names.
-    return OffsetCommitKey(intern(group), intern(topic), INT32.unpack_from(key, position)[0])
-
-
-def _read_offset(kind: int, value: Buffer | None) -> OffsetCommitValue | None:
-    if value is None:
-        return None
-    newest = 0 if kind == LEGACY_OFFSET else OFFSET_VERSION_NEWEST
-    version = _version_of(value, newest, "OffsetCommitValue")
-    (offset,) = _INT64.unpack_from(value, 2)
-    leader_epoch, position = NO_LEADER_EPOCH, 10
-    if version >= WITH_EPOCH:
-        (leader_epoch,) = INT32.unpack_from(value, 10)
-        position = 14
-    flexible = version >= FLEXIBLE
-    metadata, position = read_text(value, position, flexible)
-    (committed_ms,) = _INT64.unpack_from(value, position)
-    expires_ms, topic_id = NO_TIMESTAMP, NO_TOPIC_ID
-    if version == EXPIRING:
-        (expires_ms,) = _INT64.unpack_from(value, position + 8)
-    elif flexible:
-        topic_id = _read_topic_id(value, position + 8)
-    return OffsetCommitValue(
-        offset, leader_epoch, metadata or "", committed_ms, expires_ms, topic_id
-    )
-
-
-def _read_topic_id(value: Buffer, position: int) -> UUID:
-    tags, _ = read_tags(value, position)
-    if TOPIC_ID_TAG not in tags:
-        return NO_TOPIC_ID
-    start = tags[TOPIC_ID_TAG]
-    return _shared_id(bytes(value[start : start + ID_BYTES]))
-
-
-@lru_cache(SHARED_MAX)
-def _shared_id(data: bytes) -> UUID:
-    if len(data) < ID_BYTES:
-        raise MalformedFrame("an id is longer than its record")
-    return UUID(bytes=data)
+    return KeyValue(found, read_message(value_class, version, value, INT16.size))

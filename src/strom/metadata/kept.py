@@ -5,97 +5,96 @@ about the same replaces it, and by `REMOVERS` what takes it away.
 """
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any
 from uuid import UUID
 
-from strom.metadata.entities import entity, kafka
+from strom.wire.schema import message, of
 
 
-@entity(api_key=11)
+@message(api_key=11)
 class UserScramCredential:
     """A user's SCRAM secret for one mechanism."""
 
-    name: str = field(metadata=kafka("string"))
-    mechanism: int = field(metadata=kafka("int8"))
-    salt: bytes = field(metadata=kafka("bytes"))
-    stored_key: bytes = field(metadata=kafka("bytes"))
-    server_key: bytes = field(metadata=kafka("bytes"))
-    iterations: int = field(metadata=kafka("int32"))
+    name: str = of("string")
+    mechanism: int = of("int8")
+    salt: bytes = of("bytes")
+    stored_key: bytes = of("bytes")
+    server_key: bytes = of("bytes")
+    iterations: int = of("int32")
 
 
-@entity(api_key=22)
+@message(api_key=22)
 class RemoveUserScramCredential:
     """The user's secret for the mechanism is gone."""
 
-    name: str = field(metadata=kafka("string"))
-    mechanism: int = field(metadata=kafka("int8"))
+    name: str = of("string")
+    mechanism: int = of("int8")
 
 
-@entity(api_key=10)
+@message(api_key=10)
 class DelegationToken:
     """A token that stands for its owner."""
 
-    owner: str = field(metadata=kafka("string"))
-    requester: str = field(metadata=kafka("string"))
-    renewers: tuple[str, ...] = field(metadata=kafka("string"))
-    issue_timestamp: int = field(metadata=kafka("int64"))
-    max_timestamp: int = field(metadata=kafka("int64"))
-    expiration_timestamp: int = field(metadata=kafka("int64"))
-    token_id: str = field(metadata=kafka("string"))
+    owner: str = of("string")
+    requester: str = of("string")
+    renewers: tuple[str, ...] = of("string")
+    issue_timestamp: int = of("int64")
+    max_timestamp: int = of("int64")
+    expiration_timestamp: int = of("int64")
+    token_id: str = of("string")
 
 
-@entity(api_key=26)
+@message(api_key=26)
 class RemoveDelegationToken:
     """The token is no longer valid."""
 
-    token_id: str = field(metadata=kafka("string"))
+    token_id: str = of("string")
 
 
-@entity()
+@message()
 class QuotaEntity:
     """Whom a quota is for: a kind, and a name or None for its default."""
 
-    entity_type: str = field(metadata=kafka("string"))
-    entity_name: str | None = field(metadata=kafka("string"))
+    entity_type: str = of("string")
+    entity_name: str | None = of("string")
 
 
-@entity(api_key=14)
+@message(api_key=14)
 class ClientQuota:
     """A limit for some clients, or that there is none any more."""
 
-    entity: tuple[QuotaEntity, ...]
-    key: str = field(metadata=kafka("string"))
-    value: float = field(metadata=kafka("float64"))
-    remove: bool = field(metadata=kafka("bool"))
+    entity: tuple[QuotaEntity, ...] = of("struct")
+    key: str = of("string")
+    value: float = of("float64")
+    remove: bool = of("bool")
 
 
-@entity(api_key=18)
+@message(api_key=18)
 class AccessControlEntry:
     """Who may, or may not, do what with which resource."""
 
-    id: UUID = field(metadata=kafka("uuid"))
-    resource_type: int = field(metadata=kafka("int8"))
-    resource_name: str = field(metadata=kafka("string"))
-    pattern_type: int = field(metadata=kafka("int8"))
-    principal: str = field(metadata=kafka("string"))
-    host: str = field(metadata=kafka("string"))
-    operation: int = field(metadata=kafka("int8"))
-    permission_type: int = field(metadata=kafka("int8"))
+    id: UUID = of("uuid")
+    resource_type: int = of("int8")
+    resource_name: str = of("string")
+    pattern_type: int = of("int8")
+    principal: str = of("string")
+    host: str = of("string")
+    operation: int = of("int8")
+    permission_type: int = of("int8")
 
 
-@entity(api_key=19)
+@message(api_key=19)
 class RemoveAccessControlEntry:
     """The entry no longer counts."""
 
-    id: UUID = field(metadata=kafka("uuid"))
+    id: UUID = of("uuid")
 
 
-@entity(api_key=21)
+@message(api_key=21)
 class ZkMigrationState:
     """How far a cluster that once had ZooKeeper came on its way here."""
 
-    zk_migration_state: int = field(metadata=kafka("int8"))
+    zk_migration_state: int = of("int8")
 
 
 KEPT: tuple[type[Any], ...] = (

@@ -8,15 +8,15 @@ outlives replay and snapshots. An unknown *version* of a known record is refused
 meaning would be guessed.
 """
 
-from dataclasses import dataclass, field, fields
-from struct import Struct
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from strom.metadata import kept
-from strom.metadata.entities import entity, kafka, reader, write
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import read_message, write_message
 from strom.wire.primitives import read_varint
+from strom.wire.schema import message, of
 
 FRAME_VERSION = 1
 
@@ -25,7 +25,7 @@ NO_LEADER_CHANGE = -2
 
 #: Directory ids with a meaning of their own (KIP-858); of the first hundred none is ever given
 #: to a directory.
-#: kio reads the id of zeros, a partition not yet looked at since ZooKeeper, as None.
+#: The id of zeros, of a partition not yet looked at since ZooKeeper, is None.
 DIRECTORY_UNASSIGNED = UUID(int=1)
 DIRECTORY_LOST = UUID(int=2)
 RESERVED_IDS = 100
@@ -38,210 +38,196 @@ BROKER_RESOURCE = 4
 TOPIC_RESOURCE = 2
 
 
-@entity()
+@message()
 class Endpoint:
     """Where a node listens."""
 
-    name: str = field(metadata=kafka("string"))
-    host: str = field(metadata=kafka("string"))
-    port: int = field(metadata=kafka("uint16"))
-    security_protocol: int = field(metadata=kafka("int16"))
+    name: str = of("string")
+    host: str = of("string")
+    port: int = of("uint16")
+    security_protocol: int = of("int16")
 
 
-@entity()
+@message()
 class SupportedFeature:
     """The levels of a feature that a node can work at."""
 
-    name: str = field(metadata=kafka("string"))
-    min_supported_version: int = field(metadata=kafka("int16"))
-    max_supported_version: int = field(metadata=kafka("int16"))
+    name: str = of("string")
+    min_supported_version: int = of("int16")
+    max_supported_version: int = of("int16")
 
 
-@entity(api_key=12)
+@message(api_key=12)
 class FeatureLevel:
     """The cluster works at this level of the feature; 0 removes it."""
 
-    name: str = field(metadata=kafka("string"))
-    feature_level: int = field(metadata=kafka("int16"))
+    name: str = of("string")
+    feature_level: int = of("int16")
 
 
-@entity(api_key=27)
+@message(api_key=27)
 class RegisterController:
     """A controller with where to reach it."""
 
-    controller_id: int = field(metadata=kafka("int32"))
-    incarnation_id: UUID = field(metadata=kafka("uuid"))
-    zk_migration_ready: bool = field(metadata=kafka("bool"))
-    end_points: tuple[Endpoint, ...]
-    features: tuple[SupportedFeature, ...]
+    controller_id: int = of("int32")
+    incarnation_id: UUID = of("uuid")
+    zk_migration_ready: bool = of("bool")
+    end_points: tuple[Endpoint, ...] = of("struct")
+    features: tuple[SupportedFeature, ...] = of("struct")
 
 
-@entity(api_key=0, version=4)
+@message(api_key=0, written=4)
 class RegisterBroker:
     """A broker, or a new life of one: the incarnation differs, the epoch is higher."""
 
-    broker_id: int = field(metadata=kafka("int32"))
-    is_migrating_zk_broker: bool = field(default=False, metadata=kafka("bool", since=2))
-    incarnation_id: UUID = field(metadata=kafka("uuid"))
-    broker_epoch: int = field(metadata=kafka("int64"))
-    end_points: tuple[Endpoint, ...]
-    features: tuple[SupportedFeature, ...]
-    rack: str | None = field(metadata=kafka("string"))
-    fenced: bool = field(default=True, metadata=kafka("bool"))
-    in_controlled_shutdown: bool = field(default=False, metadata=kafka("bool", since=1))
-    log_dirs: tuple[UUID, ...] = field(default=(), metadata=kafka("uuid", tag=0, since=3))
-    cordoned_log_dirs: tuple[UUID, ...] | None = field(
-        default=None, metadata=kafka("uuid", tag=1, since=4)
-    )
+    broker_id: int = of("int32")
+    is_migrating_zk_broker: bool = of("bool", since=2, default=False)
+    incarnation_id: UUID = of("uuid")
+    broker_epoch: int = of("int64")
+    end_points: tuple[Endpoint, ...] = of("struct")
+    features: tuple[SupportedFeature, ...] = of("struct")
+    rack: str | None = of("string")
+    fenced: bool = of("bool", default=True)
+    in_controlled_shutdown: bool = of("bool", since=1, default=False)
+    log_dirs: tuple[UUID, ...] = of("uuid", tag=0, since=3, default=())
+    cordoned_log_dirs: tuple[UUID, ...] | None = of("uuid", tag=1, since=4, default=None)
 
 
-@entity(api_key=17, version=3)
+@message(api_key=17, written=3)
 class BrokerRegistrationChange:
     """What changed about a registered broker; a default says "not this"."""
 
-    broker_id: int = field(metadata=kafka("int32"))
-    broker_epoch: int = field(metadata=kafka("int64"))
-    fenced: int = field(default=UNCHANGED, metadata=kafka("int8", tag=0))
-    in_controlled_shutdown: int = field(default=0, metadata=kafka("int8", tag=1, since=1))
-    log_dirs: tuple[UUID, ...] = field(default=(), metadata=kafka("uuid", tag=2, since=2))
-    cordoned_log_dirs: tuple[UUID, ...] | None = field(
-        default=None, metadata=kafka("uuid", tag=3, since=3)
-    )
+    broker_id: int = of("int32")
+    broker_epoch: int = of("int64")
+    fenced: int = of("int8", tag=0, default=UNCHANGED)
+    in_controlled_shutdown: int = of("int8", tag=1, since=1, default=0)
+    log_dirs: tuple[UUID, ...] = of("uuid", tag=2, since=2, default=())
+    cordoned_log_dirs: tuple[UUID, ...] | None = of("uuid", tag=3, since=3, default=None)
 
 
-@entity(api_key=7)
+@message(api_key=7)
 class FenceBroker:
     """The old form of a change that fences."""
 
-    id: int = field(metadata=kafka("int32"))
-    epoch: int = field(metadata=kafka("int64"))
+    id: int = of("int32")
+    epoch: int = of("int64")
 
 
-@entity(api_key=8)
+@message(api_key=8)
 class UnfenceBroker:
     """The old form of a change that lifts the fence."""
 
-    id: int = field(metadata=kafka("int32"))
-    epoch: int = field(metadata=kafka("int64"))
+    id: int = of("int32")
+    epoch: int = of("int64")
 
 
-@entity(api_key=1)
+@message(api_key=1)
 class UnregisterBroker:
     """The broker is no longer part of the cluster."""
 
-    broker_id: int = field(metadata=kafka("int32"))
-    broker_epoch: int = field(metadata=kafka("int64"))
+    broker_id: int = of("int32")
+    broker_epoch: int = of("int64")
 
 
-@entity(api_key=2)
+@message(api_key=2)
 class TopicCreated:
     """A topic's name and id; its partitions follow, each a record. (Kafka: TopicRecord)."""
 
-    name: str = field(metadata=kafka("string"))
-    topic_id: UUID = field(metadata=kafka("uuid"))
+    name: str = of("string")
+    topic_id: UUID = of("uuid")
 
 
-@entity(api_key=3, version=2)
+@message(api_key=3, written=2)
 class PartitionCreated:
     """All about one partition. (Kafka: PartitionRecord)."""
 
-    partition_id: int = field(default=-1, metadata=kafka("int32"))
-    topic_id: UUID = field(metadata=kafka("uuid"))
-    replicas: tuple[int, ...] = field(metadata=kafka("int32"))
-    isr: tuple[int, ...] = field(metadata=kafka("int32"))
-    removing_replicas: tuple[int, ...] = field(default=(), metadata=kafka("int32"))
-    adding_replicas: tuple[int, ...] = field(default=(), metadata=kafka("int32"))
-    leader: int = field(default=NO_LEADER, metadata=kafka("int32"))
-    leader_recovery_state: int = field(default=0, metadata=kafka("int8", tag=0))
-    leader_epoch: int = field(default=-1, metadata=kafka("int32"))
-    partition_epoch: int = field(default=-1, metadata=kafka("int32"))
-    directories: tuple[UUID | None, ...] = field(default=(), metadata=kafka("uuid", since=1))
-    eligible_leader_replicas: tuple[int, ...] | None = field(
-        default=None, metadata=kafka("int32", tag=1, since=2)
-    )
-    last_known_elr: tuple[int, ...] | None = field(
-        default=None, metadata=kafka("int32", tag=2, since=2)
-    )
+    partition_id: int = of("int32", default=-1)
+    topic_id: UUID = of("uuid")
+    replicas: tuple[int, ...] = of("int32")
+    isr: tuple[int, ...] = of("int32")
+    removing_replicas: tuple[int, ...] = of("int32", default=())
+    adding_replicas: tuple[int, ...] = of("int32", default=())
+    leader: int = of("int32", default=NO_LEADER)
+    leader_recovery_state: int = of("int8", tag=0, default=0)
+    leader_epoch: int = of("int32", default=-1)
+    partition_epoch: int = of("int32", default=-1)
+    directories: tuple[UUID | None, ...] = of("uuid", since=1, default=())
+    eligible_leader_replicas: tuple[int, ...] | None = of("int32", tag=1, since=2, default=None)
+    last_known_elr: tuple[int, ...] | None = of("int32", tag=2, since=2, default=None)
 
 
-@entity(api_key=5, version=2)
+@message(api_key=5, written=2)
 class PartitionChange:
     """What changed about a partition; None (for the leader -2) says "not this"."""
 
-    partition_id: int = field(default=-1, metadata=kafka("int32"))
-    topic_id: UUID = field(metadata=kafka("uuid"))
-    isr: tuple[int, ...] | None = field(default=None, metadata=kafka("int32", tag=0))
-    leader: int = field(default=NO_LEADER_CHANGE, metadata=kafka("int32", tag=1))
-    replicas: tuple[int, ...] | None = field(default=None, metadata=kafka("int32", tag=2))
-    removing_replicas: tuple[int, ...] | None = field(default=None, metadata=kafka("int32", tag=3))
-    adding_replicas: tuple[int, ...] | None = field(default=None, metadata=kafka("int32", tag=4))
-    leader_recovery_state: int = field(default=-1, metadata=kafka("int8", tag=5))
-    directories: tuple[UUID | None, ...] | None = field(
-        default=None, metadata=kafka("uuid", tag=8, since=1)
-    )
-    eligible_leader_replicas: tuple[int, ...] | None = field(
-        default=None, metadata=kafka("int32", tag=6, since=2)
-    )
-    last_known_elr: tuple[int, ...] | None = field(
-        default=None, metadata=kafka("int32", tag=7, since=2)
-    )
+    partition_id: int = of("int32", default=-1)
+    topic_id: UUID = of("uuid")
+    isr: tuple[int, ...] | None = of("int32", tag=0, default=None)
+    leader: int = of("int32", tag=1, default=NO_LEADER_CHANGE)
+    replicas: tuple[int, ...] | None = of("int32", tag=2, default=None)
+    removing_replicas: tuple[int, ...] | None = of("int32", tag=3, default=None)
+    adding_replicas: tuple[int, ...] | None = of("int32", tag=4, default=None)
+    leader_recovery_state: int = of("int8", tag=5, default=-1)
+    directories: tuple[UUID | None, ...] | None = of("uuid", tag=8, since=1, default=None)
+    eligible_leader_replicas: tuple[int, ...] | None = of("int32", tag=6, since=2, default=None)
+    last_known_elr: tuple[int, ...] | None = of("int32", tag=7, since=2, default=None)
 
 
-@entity(api_key=9)
+@message(api_key=9)
 class RemoveTopic:
     """The topic and its partitions are gone, and so are its configs."""
 
-    topic_id: UUID = field(metadata=kafka("uuid"))
+    topic_id: UUID = of("uuid")
 
 
-@entity(api_key=28)
+@message(api_key=28)
 class ClearElr:
     """Forget the eligible leaders of a topic's partitions; of all topics if the name is empty."""
 
-    topic_name: str = field(metadata=kafka("string"))
+    topic_name: str = of("string")
 
 
-@entity(api_key=4)
+@message(api_key=4)
 class Config:
     """One setting of a resource; None takes it back."""
 
-    resource_type: int = field(metadata=kafka("int8"))
-    resource_name: str = field(metadata=kafka("string"))
-    name: str = field(metadata=kafka("string"))
-    value: str | None = field(metadata=kafka("string"))
+    resource_type: int = of("int8")
+    resource_name: str = of("string")
+    name: str = of("string")
+    value: str | None = of("string")
 
 
-@entity(api_key=15)
+@message(api_key=15)
 class ProducerIds:
     """A broker got the producer ids below this one."""
 
-    broker_id: int = field(metadata=kafka("int32"))
-    broker_epoch: int = field(default=-1, metadata=kafka("int64"))
-    next_producer_id: int = field(metadata=kafka("int64"))
+    broker_id: int = of("int32")
+    broker_epoch: int = of("int64", default=-1)
+    next_producer_id: int = of("int64")
 
 
-@entity(api_key=20)
+@message(api_key=20)
 class NoOp:
     """Moves the log on, so that all can see how far behind they are."""
 
 
-@entity(api_key=23)
+@message(api_key=23)
 class BeginTransaction:
     """What follows counts only if the transaction ends."""
 
-    name: str | None = field(default=None, metadata=kafka("string", tag=0))
+    name: str | None = of("string", tag=0, default=None)
 
 
-@entity(api_key=24)
+@message(api_key=24)
 class EndTransaction:
     """The transaction counts."""
 
 
-@entity(api_key=25)
+@message(api_key=25)
 class AbortTransaction:
     """The transaction never was."""
 
-    reason: str | None = field(default=None, metadata=kafka("string", tag=0))
+    reason: str | None = of("string", tag=0, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,14 +262,6 @@ USED: tuple[type[Any], ...] = (
 #: A record: an instance of one of these classes, or an Unknown.
 Record = object
 
-#: How many different ends of PartitionCreated records are remembered: a topic has many partitions,
-#: and a cluster few sets of replicas.
-RESTS_MAX = 1024
-_RESTS: dict[tuple[Any, ...], bytes] = {}
-_REST = tuple(each.name for each in fields(PartitionCreated))[2:]
-_INT32 = Struct(">i")
-_REST_AT = _INT32.size + 16
-
 BY_API_KEY = {each.__api_key__: each for each in (*USED, *kept.KEPT)}
 
 
@@ -294,20 +272,7 @@ def write_record(record: Record) -> bytes:
     marks: Any = type(record)
     # Varints, but all of ours fit in one byte.
     start = bytes((FRAME_VERSION, marks.__api_key__, marks.__version__))
-    if isinstance(record, PartitionCreated):
-        return start + _INT32.pack(record.partition_id) + record.topic_id.bytes + _rest_of(record)
-    return start + write(record)
-
-
-def _rest_of(record: PartitionCreated) -> bytes:
-    """Return what stands behind the partition's number and its topic: mostly seen before."""
-    key = tuple(getattr(record, name) for name in _REST)
-    rest = _RESTS.get(key)
-    if rest is None:
-        if len(_RESTS) >= RESTS_MAX:
-            _RESTS.clear()
-        rest = _RESTS[key] = write(record)[_REST_AT:]
-    return rest
+    return start + write_message(record)
 
 
 def read_record(frame: bytes) -> Record:
@@ -328,8 +293,7 @@ def read_record(frame: bytes) -> Record:
             ErrorCode.UNSUPPORTED_VERSION,
             f"A {cls.__name__} record of version {version} was written by a newer Kafka",
         )
-    record, _ = reader(cls, version)(frame, position)
-    return record
+    return read_message(cls, version, frame, position)
 
 
 def new_id(random_bits: int) -> UUID:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.k_raft_version_record.v0 import data as version_record
     from kio.schema.voters_record.v0 import data as voters_record
 else:
-    version_record = lazy("kio.schema.k_raft_version_record.v0.data")
-    voters_record = lazy("kio.schema.voters_record.v0.data")
+    version_record = kafka_message("k_raft_version_record", "data")
+    voters_record = kafka_message("voters_record", "data")
 
 #: The protocol with voters that can change (KIP-853); 0 is the one with a fixed list.
 KRAFT_VERSION = 1

@@ -11,48 +11,47 @@ markers have modules of their own, `control_key` and `marker`.
 
 from __future__ import annotations
 
-import io
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strom.records.batch import CONTROL_FLAG
 from strom.records.control_key import ControlType, read_control_type, write_control_key
 from strom.records.record import Record, write_batch
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.guard import guarded_reader
-from strom.wire.lazy import lazy
+from strom.wire.messages import KafkaMessage, kafka_message
 from strom.wire.primitives import MalformedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kio import serial
-    from kio.schema.end_txn_marker.v0 import data as end_transaction
-    from kio.schema.k_raft_version_record.v0 import data as kraft_version
-    from kio.schema.leader_change_message.v0 import data as leader_change_v0
-    from kio.schema.leader_change_message.v1 import data as leader_change_v1
+    from kio.schema.leader_change_message.v0 import data as leader_change_message
     from kio.schema.snapshot_footer_record.v0 import data as snapshot_footer
     from kio.schema.snapshot_header_record.v0 import data as snapshot_header
-    from kio.schema.voters_record.v0 import data as voters_record
-    from kio.static.protocol import Entity
 else:
-    serial = lazy("kio.serial")
-    end_transaction = lazy("kio.schema.end_txn_marker.v0.data")
-    kraft_version = lazy("kio.schema.k_raft_version_record.v0.data")
-    leader_change_v0 = lazy("kio.schema.leader_change_message.v0.data")
-    leader_change_v1 = lazy("kio.schema.leader_change_message.v1.data")
-    snapshot_footer = lazy("kio.schema.snapshot_footer_record.v0.data")
-    snapshot_header = lazy("kio.schema.snapshot_header_record.v0.data")
-    voters_record = lazy("kio.schema.voters_record.v0.data")
+    leader_change_message = kafka_message("leader_change_message", "data")
+    snapshot_footer = kafka_message("snapshot_footer_record", "data")
+    snapshot_header = kafka_message("snapshot_header_record", "data")
 
 _VALUE_VERSION = struct.Struct(">h")
+
+
+#: The message of each type, and its newest version: a newer one is read as that.
+FORMS: dict[ControlType, tuple[KafkaMessage, int]] = {
+    ControlType.LEADER_CHANGE: (kafka_message("leader_change_message", "data"), 1),
+    ControlType.SNAPSHOT_HEADER: (kafka_message("snapshot_header_record", "data"), 0),
+    ControlType.SNAPSHOT_FOOTER: (kafka_message("snapshot_footer_record", "data"), 0),
+    ControlType.KRAFT_VERSION: (kafka_message("k_raft_version_record", "data"), 0),
+    ControlType.KRAFT_VOTERS: (kafka_message("voters_record", "data"), 0),
+    ControlType.ABORT: (kafka_message("end_txn_marker", "data"), 0),
+    ControlType.COMMIT: (kafka_message("end_txn_marker", "data"), 0),
+}
 
 
 class Control(NamedTuple):
     """A control record, read: its type and its message (None where the type is unknown)."""
 
     type: ControlType
-    message: Entity | None
+    message: Any
 
 
 def read_control(record: Record) -> Control:
@@ -68,11 +67,11 @@ def read_control(record: Record) -> Control:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"Invalid version {version} of a control record's message"
         )
-    entity = _message_class(type_, version)
+    form, newest = FORMS[type_]
     # A marker's version stands in front of its message; the others have it as their first field.
     start = _VALUE_VERSION.size if type_ in (ControlType.ABORT, ControlType.COMMIT) else 0
     try:
-        message: Entity = guarded_reader(entity)(value[start:])
+        message = form.read(min(version, newest), value, start)
     except MalformedFrame as error:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"Unreadable {type_.name} record: {error}"
@@ -80,32 +79,14 @@ def read_control(record: Record) -> Control:
     return Control(type_, message)
 
 
-def _message_class(type_: ControlType, version: int) -> type[Entity]:
-    match type_:
-        case ControlType.LEADER_CHANGE:
-            newest = leader_change_v1.LeaderChangeMessage
-            return newest if version > 0 else leader_change_v0.LeaderChangeMessage
-        case ControlType.SNAPSHOT_HEADER:
-            return snapshot_header.SnapshotHeaderRecord
-        case ControlType.SNAPSHOT_FOOTER:
-            return snapshot_footer.SnapshotFooterRecord
-        case ControlType.KRAFT_VERSION:
-            return kraft_version.KRaftVersionRecord
-        case ControlType.KRAFT_VOTERS:
-            return voters_record.VotersRecord
-        case ControlType.ABORT | ControlType.COMMIT | ControlType.UNKNOWN:
-            return end_transaction.EndTxnMarker
-
-
-def write_control(type_: ControlType, message: Entity, *, offset: int, now_ms: int) -> Record:
+def write_control(type_: ControlType, message: Any, *, offset: int, now_ms: int) -> Record:  # noqa: ANN401
     """Return the record that says the message; markers are written by `marker`."""
-    target = io.BytesIO()
-    serial.entity_writer(type(message))(target, message)
-    return Record(offset, now_ms, write_control_key(type_), target.getvalue())
+    form, _ = FORMS[type_]
+    return Record(offset, now_ms, write_control_key(type_), form.write(message.version, message))
 
 
 def write_control_batch(
-    messages: Sequence[tuple[ControlType, Entity]],
+    messages: Sequence[tuple[ControlType, object]],
     *,
     base_offset: int,
     leader_epoch: int,
@@ -119,10 +100,10 @@ def write_control_batch(
     return write_batch(records, leader_epoch=leader_epoch, flags=CONTROL_FLAG)
 
 
-def leader_change(leader_id: int, voter_ids: Sequence[int], granting_ids: Sequence[int]) -> Entity:
+def leader_change(leader_id: int, voter_ids: Sequence[int], granting_ids: Sequence[int]) -> object:
     """Return the message that a new leader of the quorum writes first."""
-    voter = leader_change_v0.Voter
-    return leader_change_v0.LeaderChangeMessage(
+    voter = leader_change_message.Voter
+    return leader_change_message.LeaderChangeMessage(
         version=0,
         leader_id=leader_id,
         voters=tuple(voter(voter_id=each) for each in voter_ids),

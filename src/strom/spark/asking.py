@@ -6,22 +6,16 @@ the coordinator that there is by then, until the connection's patience is at an 
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from strom.spark.clock import Patience
 from strom.spark.failure import UnreachableError
 from strom.spark.link import Address, Link, drop_link, link_to
 from strom.spark.options import Connection
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import Call
 
-if TYPE_CHECKING:
-    from kio.schema.find_coordinator.v4 import request as find_coordinator
-    from kio.static import primitive
-else:
-    find_coordinator = lazy("kio.schema.find_coordinator.v4.request")
-    primitive = lazy("kio.static.primitive")
-
+FIND_COORDINATOR = Call("find_coordinator", 4)
 #: What a coordinator answers while it is on its way to an answer.
 PASSING = frozenset(
     {
@@ -79,12 +73,16 @@ class Coordinator:
         self._role = role
         self._key = key
 
-    def ask(self, request: Any, read: Callable[[Any], Read]) -> Read:  # noqa: ANN401 - kio's
+    def ask(self, call: Call, request: object, read: Callable[[Any], Read]) -> Read:
         """Ask until there is an answer; `read` may refuse it with a KafkaError."""
 
         def attempt() -> Read:
             try:
-                return _ask(self._address(), self._connection, lambda link: read(link.ask(request)))
+                return _ask(
+                    self._address(),
+                    self._connection,
+                    lambda link: read(link.ask(call, request)),
+                )
             except (UnreachableError, KafkaError):
                 _coordinators.pop((self._connection, self._role, self._key), None)
                 raise
@@ -94,17 +92,20 @@ class Coordinator:
     def _address(self) -> Address:
         known = _coordinators.get((self._connection, self._role, self._key))
         if known is None:
-            request = find_coordinator.FindCoordinatorRequest(
-                key_type=primitive.i8(self._role), coordinator_keys=(self._key,)
+            request = FIND_COORDINATOR.request.FindCoordinatorRequest(
+                key_type=self._role, coordinator_keys=(self._key,)
             )
-            known = ask_any(self._connection, lambda link: _read_coordinator(link.ask(request)))
+            known = ask_any(
+                self._connection,
+                lambda link: _read_coordinator(link.ask(FIND_COORDINATOR, request)),
+            )
             if len(_coordinators) >= COORDINATORS_MAX:
                 _coordinators.clear()
             _coordinators[self._connection, self._role, self._key] = known
         return known
 
 
-def _read_coordinator(answer: Any) -> Address:  # noqa: ANN401 - kio's
+def _read_coordinator(answer: Any) -> Address:  # noqa: ANN401 - a response
     (found,) = answer.coordinators
     refuse(found.error_code, found.error_message)
     return str(found.host), int(found.port)

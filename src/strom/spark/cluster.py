@@ -7,7 +7,7 @@ until the connection's patience is at an end.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from strom.spark.clock import Patience
@@ -15,8 +15,12 @@ from strom.spark.failure import UnreachableError
 from strom.spark.link import Address, Link, drop_link, link_to
 from strom.spark.options import Connection
 from strom.spark.places import Place, name_places
-from strom.wire import list_offsets_call, metadata_call
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import Call
+
+METADATA = Call("metadata", 12)
+LIST_OFFSETS = Call("list_offsets", 7)
+CONSUMER = -1
 
 MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 #: What another attempt, perhaps at another broker, may cure.
@@ -60,12 +64,16 @@ class Cluster:
 
     def topics(self, names: Iterable[str] | None) -> dict[str, Topic]:
         """Return the topics with these names, those that there are; None: all topics."""
-        body = metadata_call.write_request(None if names is None else list(names))
+        message = METADATA.request
+        request = message.MetadataRequest(
+            topics=None
+            if names is None
+            else tuple(message.MetadataRequestTopic(name=each) for each in names),
+            allow_auto_topic_creation=False,
+        )
 
-        def ask(link: Link) -> metadata_call.Answer:
-            return link.exchange(
-                metadata_call.KEY, metadata_call.VERSION, body, metadata_call.read_answer
-            )
+        def ask(link: Link) -> Any:  # noqa: ANN401 - a response
+            return link.ask(METADATA, request)
 
         return self._until_it_works(lambda: _read_topics(self._ask_any(ask)))
 
@@ -99,19 +107,29 @@ class Cluster:
             by_leader[leader][name, number] = time
         found: dict[Place, int] = {}
         for leader, wanted in by_leader.items():
-            for each in self._ask(leader, self._asking_offsets(wanted)):
-                place = each.topic, each.partition
-                _raise_if_failed(each.error, name_places({place}))
-                found[place] = each.offset
+            answer = self._ask(leader, self._asking_offsets(wanted))
+            for topic_found in answer.topics:
+                for each in topic_found.partitions:
+                    place = topic_found.name, each.partition_index
+                    _raise_if_failed(each.error_code, name_places({place}))
+                    found[place] = each.offset
         return found
 
-    def _asking_offsets(
-        self, times: Mapping[Place, int]
-    ) -> Callable[[Link], list[list_offsets_call.FoundOffset]]:
-        body = list_offsets_call.write_request(times, self.connection.read_committed)
-        return lambda link: link.exchange(
-            list_offsets_call.KEY, list_offsets_call.VERSION, body, list_offsets_call.read_answer
+    def _asking_offsets(self, times: Mapping[Place, int]) -> Callable[[Link], Any]:
+        message = LIST_OFFSETS.request
+        by_topic: dict[str, list[Any]] = defaultdict(list)
+        for (topic, partition), time in times.items():
+            asked = message.ListOffsetsPartition(partition_index=partition, timestamp=time)
+            by_topic[topic].append(asked)
+        request = message.ListOffsetsRequest(
+            replica_id=CONSUMER,
+            isolation_level=int(self.connection.read_committed),
+            topics=tuple(
+                message.ListOffsetsTopic(name=topic, partitions=tuple(partitions))
+                for topic, partitions in by_topic.items()
+            ),
         )
+        return lambda link: link.ask(LIST_OFFSETS, request)
 
     def _until_it_works(self, attempt: Callable[[], Found]) -> Found:
         patience = Patience(self.connection.patience_ms, self.connection.retry_backoff_ms)
@@ -147,14 +165,15 @@ class Cluster:
             raise
 
 
-def _read_topics(answer: metadata_call.Answer) -> dict[str, Topic]:
+def _read_topics(answer: Any) -> dict[str, Topic]:  # noqa: ANN401 - a response
+    brokers: dict[int, Address] = {each.node_id: (each.host, each.port) for each in answer.brokers}
     topics = {}
     for each in answer.topics:
-        if each.error in MISSING:
+        if each.error_code in MISSING:
             continue
-        _raise_if_failed(each.error, each.name)
-        leaders = {number: answer.brokers.get(node) for number, node in each.leaders.items()}
-        topics[each.name] = Topic(each.id, each.is_internal, leaders)
+        _raise_if_failed(each.error_code, each.name)
+        leaders = {one.partition_index: brokers.get(one.leader_id) for one in each.partitions}
+        topics[each.name] = Topic(each.topic_id, each.is_internal, leaders)
     return topics
 
 

@@ -20,7 +20,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Set
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from strom.spark.asking import Coordinator, Role, ask_any, refuse
 from strom.spark.cluster import Cluster
@@ -31,26 +31,15 @@ from strom.spark.options import Connection
 from strom.spark.places import Place
 from strom.spark.producing import ADVICE, Identity, Producer, WriteError
 from strom.spark.write_options import WriteOptions
-from strom.wire import init_producer_call
 from strom.wire.errors import KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import Call
 
-if TYPE_CHECKING:
-    from kio.schema.add_offsets_to_txn.v3 import request as add_offsets
-    from kio.schema.add_partitions_to_txn.v3 import request as add_partitions
-    from kio.schema.end_txn.v3 import request as end_txn
-    from kio.schema.init_producer_id.v4 import request as init_producer_id
-    from kio.schema.offset_fetch.v8 import request as offset_fetch
-    from kio.schema.txn_offset_commit.v3 import request as offset_commit
-    from kio.static import primitive
-else:
-    init_producer_id = lazy("kio.schema.init_producer_id.v4.request")
-    add_partitions = lazy("kio.schema.add_partitions_to_txn.v3.request")
-    add_offsets = lazy("kio.schema.add_offsets_to_txn.v3.request")
-    offset_commit = lazy("kio.schema.txn_offset_commit.v3.request")
-    offset_fetch = lazy("kio.schema.offset_fetch.v8.request")
-    end_txn = lazy("kio.schema.end_txn.v3.request")
-    primitive = lazy("kio.static.primitive")
+INIT_PRODUCER_ID = Call("init_producer_id", 4)
+ADD_PARTITIONS = Call("add_partitions_to_txn", 3)
+ADD_OFFSETS = Call("add_offsets_to_txn", 3)
+TXN_OFFSET_COMMIT = Call("txn_offset_commit", 3)
+OFFSET_FETCH = Call("offset_fetch", 8)
+END_TXN = Call("end_txn", 3)
 
 #: Where the marker stands if the rows themselves say which topics they are for.
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -77,14 +66,9 @@ def new_identity(connection: Connection) -> Identity:
     """Return a producer that nobody has been before, for rows outside of transactions."""
 
     def ask(link: Link) -> Identity:
-        found = link.exchange(
-            init_producer_call.KEY,
-            init_producer_call.VERSION,
-            init_producer_call.REQUEST,
-            init_producer_call.read_answer,
-        )
-        refuse(found.error)
-        return Identity(found.id, found.epoch)
+        found = link.ask(INIT_PRODUCER_ID, INIT_PRODUCER_ID.request.InitProducerIdRequest())
+        refuse(found.error_code)
+        return Identity(found.producer_id, found.producer_epoch)
 
     return ask_any(connection, ask)
 
@@ -105,12 +89,12 @@ class TaskTransaction:
 
     def is_written(self) -> bool:
         """Return whether the rows of this batch are out already."""
-        wanted = offset_fetch.OffsetFetchRequestTopics(
-            name=self._marker_topic, partition_indexes=(primitive.i32(MARKER_PARTITION),)
+        wanted = OFFSET_FETCH.request.OffsetFetchRequestTopics(
+            name=self._marker_topic, partition_indexes=(MARKER_PARTITION,)
         )
-        group = offset_fetch.OffsetFetchRequestGroup(group_id=self._name, topics=(wanted,))
-        request = offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=True)
-        return self._groups.ask(request, _read_marker) > self._task.batch_id
+        group = OFFSET_FETCH.request.OffsetFetchRequestGroup(group_id=self._name, topics=(wanted,))
+        request = OFFSET_FETCH.request.OffsetFetchRequest(groups=(group,), require_stable=True)
+        return self._groups.ask(OFFSET_FETCH, request, _read_marker) > self._task.batch_id
 
     def count_partitions(self, topic: str) -> int:
         """Return how many partitions the topic has."""
@@ -144,58 +128,59 @@ class TaskTransaction:
 
     def _become_the_producer(self) -> Identity:
         timeout_ms = self._options.transaction_timeout_ms
-        request = init_producer_id.InitProducerIdRequest(
+        request = INIT_PRODUCER_ID.request.InitProducerIdRequest(
             transactional_id=self._name, transaction_timeout=_milliseconds(timeout_ms)
         )
-        return self._ask_transactions(request, self._read_identity)
+        return self._ask_transactions(INIT_PRODUCER_ID, request, self._read_identity)
 
-    def _read_identity(self, answer: Any) -> Identity:  # noqa: ANN401 - kio's
+    def _read_identity(self, answer: Any) -> Identity:  # noqa: ANN401 - a response
         refuse(answer.error_code)
         return Identity(int(answer.producer_id), int(answer.producer_epoch), self._name)
 
     def _add(self, places: Set[Place]) -> None:
         by_topic: dict[str, list[Any]] = defaultdict(list)
         for topic, partition in sorted(places):
-            by_topic[topic].append(primitive.i32(partition))
+            by_topic[topic].append(partition)
         topics = tuple(
-            add_partitions.AddPartitionsToTxnTopic(name=topic, partitions=tuple(partitions))
+            ADD_PARTITIONS.request.AddPartitionsToTxnTopic(name=topic, partitions=tuple(partitions))
             for topic, partitions in by_topic.items()
         )
         who = {f"v3_and_below_{name}": value for name, value in self._who().items()}
-        request = add_partitions.AddPartitionsToTxnRequest(**who, v3_and_below_topics=topics)
-        self._ask_transactions(request, _read_added)
+        request = ADD_PARTITIONS.request.AddPartitionsToTxnRequest(
+            **who, v3_and_below_topics=topics
+        )
+        self._ask_transactions(ADD_PARTITIONS, request, _read_added)
         self._places |= places
 
     def _add_marker(self) -> None:
-        self._ask_transactions(
-            add_offsets.AddOffsetsToTxnRequest(**self._who(), group_id=self._name), _read_code
-        )
-        marker = offset_commit.TxnOffsetCommitRequestPartition(
-            partition_index=primitive.i32(MARKER_PARTITION),
-            committed_offset=primitive.i64(self._task.batch_id + 1),
+        asked = ADD_OFFSETS.request.AddOffsetsToTxnRequest(**self._who(), group_id=self._name)
+        self._ask_transactions(ADD_OFFSETS, asked, _read_code)
+        marker = TXN_OFFSET_COMMIT.request.TxnOffsetCommitRequestPartition(
+            partition_index=MARKER_PARTITION,
+            committed_offset=self._task.batch_id + 1,
             committed_metadata=MARKER_METADATA,
         )
-        topic = offset_commit.TxnOffsetCommitRequestTopic(
+        topic = TXN_OFFSET_COMMIT.request.TxnOffsetCommitRequestTopic(
             name=self._marker_topic, partitions=(marker,)
         )
-        request = offset_commit.TxnOffsetCommitRequest(
+        request = TXN_OFFSET_COMMIT.request.TxnOffsetCommitRequest(
             **self._who(), group_id=self._name, topics=(topic,)
         )
-        self._told(lambda: self._groups.ask(request, _read_marked))
+        self._told(lambda: self._groups.ask(TXN_OFFSET_COMMIT, request, _read_marked))
 
     def _end(self, *, committed: bool) -> None:
-        request = end_txn.EndTxnRequest(**self._who(), committed=committed)
-        self._ask_transactions(request, _read_code)
+        request = END_TXN.request.EndTxnRequest(**self._who(), committed=committed)
+        self._ask_transactions(END_TXN, request, _read_code)
 
     def _who(self) -> dict[str, Any]:
         return {
             "transactional_id": self._name,
-            "producer_id": primitive.i64(self._identity.id),
-            "producer_epoch": primitive.i16(self._identity.epoch),
+            "producer_id": self._identity.id,
+            "producer_epoch": self._identity.epoch,
         }
 
-    def _ask_transactions(self, request: Any, read: Callable[[Any], Read]) -> Read:  # noqa: ANN401 - kio's
-        return self._told(lambda: self._transactions.ask(request, read))
+    def _ask_transactions(self, call: Call, request: object, read: Callable[[Any], Read]) -> Read:
+        return self._told(lambda: self._transactions.ask(call, request, read))
 
     def _told(self, ask: Callable[[], Read]) -> Read:
         try:
@@ -211,23 +196,23 @@ def _milliseconds(number: int) -> timedelta:
     return timedelta(milliseconds=number)
 
 
-def _read_code(answer: Any) -> None:  # noqa: ANN401 - kio's
+def _read_code(answer: Any) -> None:  # noqa: ANN401 - a response
     refuse(answer.error_code)
 
 
-def _read_added(answer: Any) -> None:  # noqa: ANN401 - kio's
+def _read_added(answer: Any) -> None:  # noqa: ANN401 - a response
     for topic in answer.results_by_topic_v3_and_below:
         for each in topic.results_by_partition:
             refuse(each.partition_error_code)
 
 
-def _read_marked(answer: Any) -> None:  # noqa: ANN401 - kio's
+def _read_marked(answer: Any) -> None:  # noqa: ANN401 - a response
     for topic in answer.topics:
         for each in topic.partitions:
             refuse(each.error_code)
 
 
-def _read_marker(answer: Any) -> int:  # noqa: ANN401 - kio's
+def _read_marker(answer: Any) -> int:  # noqa: ANN401 - a response
     (group,) = answer.groups
     refuse(group.error_code)
     (topic,) = group.topics

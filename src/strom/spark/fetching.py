@@ -6,6 +6,9 @@ told to `on_loss`, which raises or warns, and reading goes on behind them.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any, TypeAlias
+from uuid import UUID
 
 from strom.records.batch import CODEC_MASK, HEADER_SIZE, Buffer
 from strom.records.columns import Columns, Taken
@@ -19,14 +22,19 @@ from strom.spark.options import Connection
 from strom.spark.places import EARLIEST
 from strom.spark.task import Task
 from strom.spark.visible import Batch, Sight, whole_batches
-from strom.wire import fetch_call
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import Call
 
 #: Columns are handed on when they hold so much; compressed batches may hold more than was fetched.
 COLUMNS_BYTES_MAX = 8 * 1024 * 1024
 #: A topic is taken for gone when so many looks in a row did not find it.
 LOOKS_MAX = 10
 
+#: Topics by their ids: one that was deleted and made anew is not taken for the one before. Every
+#: broker since Kafka 3.1 knows this version.
+FETCH = Call("fetch", 13)
+#: What a response has for a partition; the records are a view, gone with the next response.
+Fetched: TypeAlias = Any
 #: Called with words for what is lost.
 OnLoss = Callable[[str], None]
 
@@ -43,13 +51,6 @@ class RangeReader:
         self._at = task.start
         self._is_asked = False
         self._patience = Patience(connection.patience_ms, connection.retry_backoff_ms)
-        self._terms = fetch_call.Terms(
-            connection.fetch_wait_max_ms,
-            connection.fetch_bytes_min,
-            connection.fetch_bytes_max,
-            connection.partition_bytes_max,
-            connection.read_committed,
-        )
 
     def read(self, columns: Columns) -> Iterator[Taken]:
         """Yield the records, a few megabytes at a time."""
@@ -80,7 +81,7 @@ class RangeReader:
             )
         if self._at < self._task.end:
             self._ask()
-        sight = Sight(answer.aborted if self._connection.read_committed else ())
+        sight = Sight(answer.aborted_transactions or () if self._connection.read_committed else ())
         for batch in batches:
             if sight.shows(batch):
                 self._decode(batch, columns, first)
@@ -106,9 +107,7 @@ class RangeReader:
         assert self._leader is not None
         try:
             link_to(self._leader, self._connection).send(
-                fetch_call.KEY,
-                fetch_call.VERSION,
-                fetch_call.write_request(topic_id, number, self._at, self._terms),
+                FETCH.key, FETCH.version, FETCH.write(self._request(topic_id, number))
             )
         except UnreachableError:
             # Found again, and told, when the answer is wanted.
@@ -116,7 +115,23 @@ class RangeReader:
         else:
             self._is_asked = True
 
-    def _fetch(self) -> fetch_call.Answer | None:
+    def _request(self, topic_id: UUID, partition: int) -> object:
+        """Return the request for one partition, without a session."""
+        message, connection = FETCH.request, self._connection
+        place = message.FetchPartition(
+            partition=partition,
+            fetch_offset=self._at,
+            partition_max_bytes=connection.partition_bytes_max,
+        )
+        return message.FetchRequest(
+            max_wait=timedelta(milliseconds=connection.fetch_wait_max_ms),
+            min_bytes=connection.fetch_bytes_min,
+            max_bytes=connection.fetch_bytes_max,
+            isolation_level=int(connection.read_committed),
+            topics=(message.FetchTopic(topic_id=topic_id, partitions=(place,)),),
+        )
+
+    def _fetch(self) -> Fetched | None:
         """Return the answer to what was asked, or None where there is to be asked again."""
         if self._leader is None:
             self._find_leader("nobody leads it")
@@ -127,7 +142,7 @@ class RangeReader:
             link = link_to(self._leader, self._connection)
             if not self._is_asked:
                 return None
-            answer = fetch_call.read_answer(link.receive())
+            answer = _read_answer(link.receive())
         except UnreachableError as error:
             drop_link(self._leader, self._connection)
             self._is_asked = False
@@ -136,8 +151,8 @@ class RangeReader:
         self._is_asked = False
         return self._judged(answer)
 
-    def _judged(self, answer: fetch_call.Answer) -> fetch_call.Answer | None:
-        match answer.error:
+    def _judged(self, answer: Fetched) -> Fetched | None:
+        match answer.error_code:
             case ErrorCode.NONE:
                 return answer
             case ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -173,7 +188,7 @@ class RangeReader:
         else:
             self._lose(min(earliest, self._task.end), f"the partition begins at {earliest} now")
 
-    def _wait_for_more(self, answer: fetch_call.Answer) -> None:
+    def _wait_for_more(self, answer: Fetched) -> None:
         """Wait until there is a whole batch; an end that was planned was there once."""
         if len(answer.records):
             raise KafkaError(
@@ -187,3 +202,15 @@ class RangeReader:
     def _lose(self, end: int, reason: str) -> None:
         self._on_loss(f"{self._task}: offsets {self._at} to {end - 1} are gone: {reason}")
         self._at = end
+
+
+def _read_answer(body: memoryview) -> Fetched:
+    """Return what the response has for the one partition, or the error of the whole."""
+    response = FETCH.read(body)
+    if response.error_code or not response.responses:
+        return FETCH.response.PartitionData(error_code=response.error_code, records=body[:0])
+    (topic,) = response.responses
+    (found,) = topic.partitions
+    if found.records is None:
+        found.records = body[:0]
+    return found

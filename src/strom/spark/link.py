@@ -7,19 +7,16 @@ which an answer is still under way is of no use to the next task: who leaves ear
 import itertools
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
-from typing import Any, TypeVar
+from typing import Any
 
 from strom.spark.failure import UnreachableError
 from strom.spark.options import Connection
-from strom.wire.guard import guarded_reader
-from strom.wire.lazy import import_schema
+from strom.wire.messages import Call
 from strom.wire.primitives import Buffer, MalformedFrame, skip_tags
 
 Address = tuple[str, int]
-Read = TypeVar("Read")
 
 API_VERSIONS_KEY = 18
 #: As many connections as a worker keeps; a cluster may have more brokers.
@@ -85,30 +82,13 @@ class Link:
             position = skip_tags(frame, _SIZE.size) if flexible else _SIZE.size
         return frame[position:]
 
-    def ask(self, request: Any) -> Any:  # noqa: ANN401 - any of kio's
-        """Send a request in one of kio's classes; return its answer."""
-        serial = import_schema("kio.serial")
-        response = _response_class(type(request))
-        with BytesIO() as out:
-            serial.entity_writer(type(request))(out, request)
-            self.send(
-                request.__api_key__,
-                request.__version__,
-                out.getvalue(),
-                flexible=request.__flexible__,
-            )
-        body = self.receive(flexible=request.__flexible__)
+    def ask(self, call: Call, request: object) -> Any:  # noqa: ANN401 - any response
+        """Send a request; return its response."""
+        flexible = call.version >= call.request.flexible_since
+        self.send(call.key, call.version, call.write(request), flexible=flexible)
+        body = self.receive(flexible=flexible)
         with self._told():
-            return guarded_reader(response)(bytes(body))
-
-    def exchange(
-        self, key: int, version: int, body: bytes, read: Callable[[memoryview], Read]
-    ) -> Read:
-        """Send a request that was written by hand; return what `read` makes of its answer."""
-        self.send(key, version, body)
-        answer = self.receive()
-        with self._told():
-            return read(answer)
+            return call.read(body)
 
     def close(self) -> None:
         """End the connection."""
@@ -162,11 +142,6 @@ class Link:
                 f"broker {host}:{port} does not know version {version} of request {key}: "
                 "Kafka 3.1 or newer is needed"
             )
-
-
-def _response_class(request: type[Any]) -> Any:  # noqa: ANN401 - any of kio's
-    module = import_schema(request.__module__.removesuffix("request") + "response")
-    return getattr(module, request.__name__.removesuffix("Request") + "Response")
 
 
 _links: dict[tuple[Address, Connection], Link] = {}

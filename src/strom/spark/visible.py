@@ -6,13 +6,19 @@ what began there. A batch that is cut off at the end of an answer comes again wi
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from strom.records.batch import HEADER_SIZE, MAGIC, Header, compute_crc, read_header
 from strom.records.control_key import ControlType, read_control_type
 from strom.records.record import read_records
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.fetch_call import Aborted
+
+
+class Aborted(Protocol):
+    """A transaction whose records do not count, as a Fetch response names it."""
+
+    producer_id: int
+    first_offset: int
 
 
 class Batch(NamedTuple):

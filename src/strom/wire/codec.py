@@ -13,35 +13,17 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from strom.wire import (
-    add_partitions_to_txn,
-    consumer_group_heartbeat,
-    end_txn,
-    fetch,
-    heartbeat,
-    join_group,
-    list_offsets,
-    offset_commit,
-    offset_fetch,
-    produce,
-    sync_group,
-)
-from strom.wire.errors import ErrorCode
-from strom.wire.guard import guarded_reader
-from strom.wire.lazy import import_schema
+from strom.wire import fetch, produce
+from strom.wire.messages import NOT_A_MESSAGE, MessageForm
 from strom.wire.primitives import MalformedFrame, skip_tags
-from strom.wire.schema_writer import schema_writer
-from strom.wire.translate import translator
 
 API_VERSIONS_KEY: Final = 18
 #: Key, version, correlation id and the client id's length.
 HEADER_BYTES_MIN: Final = 10
 
-#: What the readers, ours and kio's, raise for bytes that are not the message they should be.
-NOT_A_MESSAGE: Final = (ValueError, TypeError, OverflowError, EOFError, IndexError, struct.error)
-
 Part = fetch.Part
-Hook = Callable[[Any, Any], Any]
+#: Changes a request that was read, or a response before it is written, in a version.
+Hook = Callable[[Any, int], None]
 _HEADER: Final = struct.Struct(">hhih")
 _HEAD: Final = struct.Struct(">ii")
 
@@ -62,34 +44,6 @@ class RequestHeader:
         self.end = end
 
 
-class ProduceResponse:
-    """What became of every batch of a Produce request."""
-
-    __slots__ = ("throttle_ms", "topics")
-
-    def __init__(self, topics: list[produce.ProduceTopicResponse], throttle_ms: int = 0) -> None:
-        self.topics = topics
-        self.throttle_ms = throttle_ms
-
-
-class FetchResponse:
-    """What a fetcher gets."""
-
-    __slots__ = ("error_code", "session_id", "throttle_ms", "topics")
-
-    def __init__(
-        self,
-        topics: list[fetch.FetchedTopic],
-        error_code: ErrorCode = ErrorCode.NONE,
-        session_id: int = 0,
-        throttle_ms: int = 0,
-    ) -> None:
-        self.topics = topics
-        self.error_code = error_code
-        self.session_id = session_id
-        self.throttle_ms = throttle_ms
-
-
 class Codec(Protocol):
     """Reads the requests and writes the responses of one API at one version."""
 
@@ -102,54 +56,16 @@ class Codec(Protocol):
         """Return the response, given as the newest version has it."""
 
 
-class ProduceCodec:
-    """Produce, by hand."""
-
-    def __init__(self, version: int) -> None:
-        self.flexible = version >= produce.FLEXIBLE_FROM
-        self._version = version
-
-    def read(self, frame: memoryview, position: int) -> produce.ProduceRequest:
-        """Return the request; its records are views of the frame."""
-        return produce.read_request(frame, position, self._version)
-
-    def write(self, response: ProduceResponse) -> list[Part]:
-        """Return the response."""
-        return [produce.write_response(response.topics, self._version, response.throttle_ms)]
-
-
-class FetchCodec:
-    """Fetch, by hand."""
-
-    def __init__(self, version: int) -> None:
-        self.flexible = version >= fetch.FLEXIBLE_FROM
-        self._version = version
-
-    def read(self, frame: memoryview, position: int) -> fetch.FetchRequest:
-        """Return the request."""
-        return fetch.read_request(frame, position, self._version)
-
-    def write(self, response: FetchResponse) -> list[Part]:
-        """Return the response, its records as slices of their files."""
-        return fetch.write_response(
-            response.topics,
-            self._version,
-            error_code=response.error_code,
-            session_id=response.session_id,
-            throttle_ms=response.throttle_ms,
-        )
-
-
 class HandWritten(Protocol):
-    """A module that reads and writes one API; its functions are told the version."""
+    """A module that reads and writes one API by hand: Produce or Fetch."""
 
     FLEXIBLE_FROM: int
     read_request: Callable[[memoryview, int, int], Any]
-    write_response: Callable[[Any, int], bytes]
+    write_response: Callable[[Any, int], list[Part]]
 
 
 class HandWrittenCodec:
-    """An API that is read and written by hand, without records."""
+    """The codec of a module that is written by hand."""
 
     def __init__(self, module: HandWritten, version: int) -> None:
         self.flexible = version >= module.FLEXIBLE_FROM
@@ -158,83 +74,49 @@ class HandWrittenCodec:
         self._version = version
 
     def read(self, frame: memoryview, position: int) -> object:
-        """Return the request."""
+        """Return the request; the records in it are views of the frame."""
         return self._read(frame, position, self._version)
 
     def write(self, response: object) -> list[Part]:
-        """Return the response."""
-        return [self._write(response, self._version)]
+        """Return the response, records as slices of their files."""
+        return self._write(response, self._version)
 
 
-WITH_RECORDS: Final[dict[str, Callable[[int], Codec]]] = {
-    "produce": ProduceCodec,
-    "fetch": FetchCodec,
-}
-BY_HAND: Final[dict[str, Any]] = {
-    "list_offsets": list_offsets,
-    "offset_commit": offset_commit,
-    "offset_fetch": offset_fetch,
-    "join_group": join_group,
-    "sync_group": sync_group,
-    "heartbeat": heartbeat,
-    "consumer_group_heartbeat": consumer_group_heartbeat,
-    "add_partitions_to_txn": add_partitions_to_txn,
-    "end_txn": end_txn,
-}
-
-
-class SchemaCodec:
-    """Any other API, by kio's class of the version and of the newest one."""
+class MadeCodec:
+    """The codec of an API whose readers and writers are made from a schema."""
 
     def __init__(
-        self, name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
+        self,
+        request: MessageForm,
+        response: MessageForm,
+        version: int,
+        upgrade: Hook | None,
+        downgrade: Hook | None,
     ) -> None:
-        request, response = (
-            load_class(name, version, "request"),
-            load_class(name, version, "response"),
-        )
-        old = version < newest
-        self.flexible: bool = request.__flexible__
-        self._read = guarded_reader(request)
-        self._write = schema_writer(response)
-        self._to_newest = translator(request, load_class(name, newest, "request"))
-        self._from_newest = translator(load_class(name, newest, "response"), response)
-        self._upgrade = upgrade if old else None
-        self._downgrade = downgrade if old else None
+        self.flexible = version >= request.flexible_since
+        self._read = request.reader(version)
+        self._write = response.writer(version)
+        self._version = version
+        self._upgrade = upgrade
+        self._downgrade = downgrade
 
     def read(self, frame: memoryview, position: int) -> object:
         """Return the request as the newest version has it."""
-        # A copy: kio reads from what cannot change, and keeps parts of it.
-        request = self._read(bytes(frame[position:]))
-        newest = self._to_newest(request)
-        return newest if self._upgrade is None else self._upgrade(request, newest)
+        request = self._read(frame, position)[0]
+        if self._upgrade is not None:
+            self._upgrade(request, self._version)
+        return request
 
     def write(self, response: object) -> list[Part]:
         """Return the response, given as the newest version has it."""
-        message = self._from_newest(response)
         if self._downgrade is not None:
-            message = self._downgrade(response, message)
-        return [self._write(message)]
+            self._downgrade(response, self._version)
+        out = bytearray()
+        self._write(out, response)
+        return [bytes(out)]
 
 
-def codec_for(
-    name: str, version: int, newest: int, upgrade: Hook | None, downgrade: Hook | None
-) -> Codec:
-    """Return the codec of the API with this snake-case name, loading its classes."""
-    with_records = WITH_RECORDS.get(name)
-    if with_records is not None:
-        return with_records(version)
-    by_hand = BY_HAND.get(name)
-    if by_hand is not None:
-        return HandWrittenCodec(by_hand, version)
-    return SchemaCodec(name, version, newest, upgrade, downgrade)
-
-
-def load_class(name: str, version: int, kind: str) -> Any:  # noqa: ANN401
-    """Return kio's class of a request or response: `create_topics`, 7, `request`."""
-    module = import_schema(f"kio.schema.{name}.v{version}.{kind}")
-    camel = "".join(word.capitalize() for word in (*name.split("_"), kind))
-    return getattr(module, camel)
+BY_HAND: Final[dict[str, Any]] = {"produce": produce, "fetch": fetch}
 
 
 def read_header(frame: memoryview) -> RequestHeader:

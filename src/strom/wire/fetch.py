@@ -21,6 +21,7 @@ from strom.wire.primitives import (
     MalformedFrame,
     count_of,
     read_count,
+    read_nullable_text,
     read_tags,
     read_text,
     read_uuid,
@@ -215,6 +216,24 @@ class FetchedTopic:
         self.partitions = partitions
 
 
+class FetchResponse:
+    """What a fetcher gets."""
+
+    __slots__ = ("error_code", "session_id", "throttle_ms", "topics")
+
+    def __init__(
+        self,
+        topics: Sequence[FetchedTopic],
+        error_code: ErrorCode = ErrorCode.NONE,
+        session_id: int = 0,
+        throttle_ms: int = 0,
+    ) -> None:
+        self.topics = topics
+        self.error_code = error_code
+        self.session_id = session_id
+        self.throttle_ms = throttle_ms
+
+
 Part = bytes | Slice
 
 
@@ -237,7 +256,7 @@ def read_request(frame: memoryview, position: int, version: int) -> FetchRequest
         forgotten, position = _read_forgotten(frame, position, version)
     rack: str | None = ""
     if version >= 11:
-        rack, position = read_text(frame, position, flexible)
+        rack, position = read_nullable_text(frame, position, flexible)
     if flexible:
         tags, position = read_tags(frame, position)
         if 1 in tags and version >= REPLICA_STATE_FROM:
@@ -319,21 +338,14 @@ def _read_forgotten(
     return topics, position
 
 
-def write_response(
-    topics: Sequence[FetchedTopic],
-    version: int,
-    *,
-    error_code: ErrorCode = ErrorCode.NONE,
-    session_id: int = 0,
-    throttle_ms: int = 0,
-) -> list[Part]:
+def write_response(response: FetchResponse, version: int) -> list[Part]:
     """Write the response behind its header, as bytes and slices in the order to send."""
     flexible = version >= FLEXIBLE_FROM
-    head = INT32.pack(throttle_ms)
+    head = INT32.pack(response.throttle_ms)
     if version >= 7:
-        head = _ERROR_SESSION.pack(throttle_ms, error_code, session_id)
-    parts: list[Part] = [head, count_of(len(topics), flexible)]
-    for topic in topics:
+        head = _ERROR_SESSION.pack(response.throttle_ms, response.error_code, response.session_id)
+    parts: list[Part] = [head, count_of(len(response.topics), flexible)]
+    for topic in response.topics:
         parts += _topic_parts(topic, version)
     if flexible:
         parts.append(b"\0")

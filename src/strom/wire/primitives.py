@@ -1,24 +1,23 @@
-"""The few encodings that the hand-written codecs share.
+"""The encodings of Kafka's protocol: what made and hand-written readers and writers share.
 
-Everything else is read and written by kio. These messages are hot: they are parsed in
-place, by position, from a buffer that holds the whole frame, and they never copy the records.
+A message is parsed in place, by position, from a buffer that holds the whole frame. A read past
+the frame's end raises, whatever the length fields claim, and before memory is reserved for it.
 
-A read past the frame's end is a MalformedFrame, whatever the length fields claim.
+Flexible versions (KIP-482) have varints for lengths, one more than the length, so that 0 is null;
+the older ones have 16 bits for strings and 32 for everything else, and -1 is null.
 """
 
 import struct
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
 INT16: Final = struct.Struct(">h")
 INT32: Final = struct.Struct(">i")
-_CODE: Final = struct.Struct(">ih")
-_FLEXIBLE_CODE: Final = struct.Struct(">ihb")
 INT64: Final = struct.Struct(">q")
 
 Buffer = bytes | bytearray | memoryview
-Value = TypeVar("Value")
 
 #: An unsigned varint of 32 bits takes five bytes at most.
 VARINT_BYTES_MAX: Final = 5
@@ -30,6 +29,11 @@ _SHORT: Final = tuple(bytes((each,)) for each in range(0x80))
 #: Topic ids by their bytes; both are values, so whoever asks may have them.
 _ids: Final[dict[bytes, UUID]] = {}
 IDS_KEPT_MAX: Final = 1024
+NO_ID: Final = UUID(int=0)
+NO_ID_BYTES: Final = bytes(16)
+NO_TIME_MS: Final = -1
+EPOCH: Final = datetime.fromtimestamp(0, UTC)
+NULL: Final = "a field that must be there is null"
 
 
 class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here
@@ -65,15 +69,9 @@ def varint(value: int) -> bytes:
 
 def skip_tags(buffer: Buffer, position: int) -> int:
     """Return the position behind a section of tagged fields, none of which is known."""
-    count = buffer[position]
-    if count == 0:
+    if buffer[position] == 0:
         return position + 1
-    count, position = read_varint(buffer, position)
-    for _ in range(count):
-        _, position = read_varint(buffer, position)
-        size, position = read_varint(buffer, position)
-        position += size
-    return position
+    return read_tags(buffer, position)[1]
 
 
 def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, int], int]:
@@ -85,11 +83,22 @@ def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, int], int]:
         size, position = read_varint(buffer, position)
         found[tag] = position
         position += size
+        if position > len(buffer):
+            raise MalformedFrame("a tagged field is longer than its message")
     return found, position
 
 
-def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
-    """Read a nullable string of either encoding."""
+def write_tags(out: bytearray, tags: list[tuple[int, bytearray]]) -> None:
+    """Write a section of tagged fields, in the order given."""
+    out += varint(len(tags))
+    for tag, body in tags:
+        out += varint(tag)
+        out += varint(len(body))
+        out += body
+
+
+def read_nullable_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
+    """Read a string of either encoding, which may be null."""
     if flexible:
         size, position = read_varint(buffer, position)
         size -= 1
@@ -106,59 +115,119 @@ def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None
     return str(buffer[position:end], "utf-8"), end
 
 
-def required(found: tuple[Value | None, int]) -> tuple[Value, int]:
-    """Return what was read, which must be there."""
-    value, position = found
+def read_text(buffer: Buffer, position: int, flexible: bool) -> tuple[str, int]:
+    """Read a string of either encoding."""
+    value, position = read_nullable_text(buffer, position, flexible)
     if value is None:
-        raise MalformedFrame("a field that must be there is null")
+        raise MalformedFrame(NULL)
     return value, position
 
 
-def read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
-    """Read the 16 bytes of a topic id.
+def id_of(data: bytes) -> UUID:
+    """Return the id that the 16 bytes are.
 
     Clients name the same few topics in every request, and to make an id takes longer than all
     else that is read of a topic: those made last are kept.
     """
-    end = position + 16
-    data = bytes(buffer[position:end])
     found = _ids.get(data)
     if found is None:
         found = UUID(bytes=data)
         if len(_ids) >= IDS_KEPT_MAX:
             _ids.clear()
         _ids[data] = found
-    return found, end
+    return found
+
+
+def nullable_id_of(data: bytes) -> UUID | None:
+    """Return the id that the 16 bytes are; zeros are none."""
+    return None if data == NO_ID_BYTES else id_of(data)
+
+
+def id_bytes(value: UUID | None) -> bytes:
+    """Return the 16 bytes of an id; none is zeros."""
+    return NO_ID_BYTES if value is None else value.bytes
+
+
+def read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
+    """Read an id."""
+    end = position + 16
+    return id_of(bytes(buffer[position:end])), end
 
 
 def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
     """Read how many elements or bytes there are, -1 for none at all."""
     if flexible:
         length, position = read_varint(buffer, position)
-        length -= 1
-    else:
-        (length,) = INT32.unpack_from(buffer, position)
-        position += 4
-    if length > len(buffer):
-        raise MalformedFrame("a field is longer than its message")
-    return length, position
+        return length - 1, position
+    (length,) = INT32.unpack_from(buffer, position)
+    return length, position + 4
 
 
-def read_bytes(buffer: Buffer, position: int, flexible: bool) -> tuple[bytes | None, int]:
-    """Read nullable bytes of either encoding."""
+def read_nullable_view(buffer: Buffer, position: int, flexible: bool) -> tuple[Buffer | None, int]:
+    """Read bytes of either encoding, which may be null, as a part of the buffer."""
     size, position = read_length(buffer, position, flexible)
     if size < 0:
         return None, position
     end = position + size
     if end > len(buffer):
         raise MalformedFrame("a field is longer than its message")
-    return bytes(buffer[position:end]), end
+    return buffer[position:end], end
 
 
-def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Read how many elements an array has; an absent one has none."""
+def read_view(buffer: Buffer, position: int, flexible: bool) -> tuple[Buffer, int]:
+    """Read bytes of either encoding as a part of the buffer."""
+    value, position = read_nullable_view(buffer, position, flexible)
+    if value is None:
+        raise MalformedFrame(NULL)
+    return value, position
+
+
+def read_nullable_bytes(buffer: Buffer, position: int, flexible: bool) -> tuple[bytes | None, int]:
+    """Read bytes of either encoding, which may be null."""
+    view, position = read_nullable_view(buffer, position, flexible)
+    return None if view is None else bytes(view), position
+
+
+def read_bytes(buffer: Buffer, position: int, flexible: bool) -> tuple[bytes, int]:
+    """Read bytes of either encoding."""
+    view, position = read_view(buffer, position, flexible)
+    return bytes(view), position
+
+
+def read_nullable_count(
+    buffer: Buffer, position: int, flexible: bool, element_bytes_min: int = 1
+) -> tuple[int, int]:
+    """Read how many elements an array has, -1 for null; no more than there are bytes for.
+
+    An array that claims four billion elements in a frame of twenty bytes costs nothing here.
+    """
     count, position = read_length(buffer, position, flexible)
-    return max(count, 0), position
+    if count * element_bytes_min > len(buffer) - position:
+        raise MalformedFrame(f"an array of {count} elements in {len(buffer)} bytes")
+    return max(count, -1), position
+
+
+def read_count(
+    buffer: Buffer, position: int, flexible: bool, element_bytes_min: int = 1
+) -> tuple[int, int]:
+    """Read how many elements an array has that must be there."""
+    count, position = read_nullable_count(buffer, position, flexible, element_bytes_min)
+    if count < 0:
+        raise MalformedFrame(NULL)
+    return count, position
+
+
+def read_numbers(
+    buffer: Buffer, position: int, flexible: bool, letter: str, nullable: bool
+) -> tuple[tuple[Any, ...] | None, int]:
+    """Read an array of numbers in one go."""
+    size = struct.calcsize(letter)
+    count, position = read_nullable_count(buffer, position, flexible, size)
+    if count < 0:
+        if not nullable:
+            raise MalformedFrame(NULL)
+        return None, position
+    return struct.unpack_from(f">{count}{letter}", buffer, position), position + count * size
 
 
 def text(value: str, flexible: bool) -> bytes:
@@ -168,28 +237,44 @@ def text(value: str, flexible: bool) -> bytes:
     return size + data
 
 
-def bytes_of(data: bytes, flexible: bool) -> bytes:
+def nullable_text(value: str | None, flexible: bool) -> bytes:
+    """Write a string that may be null."""
+    if value is None:
+        return b"\0" if flexible else b"\xff\xff"
+    return text(value, flexible)
+
+
+def bytes_of(data: Buffer, flexible: bool) -> bytes:
     """Write bytes of either encoding."""
     return count_of(len(data), flexible) + data
 
 
+def nullable_bytes_of(data: Buffer | None, flexible: bool) -> bytes:
+    """Write bytes that may be null."""
+    return count_of(-1, flexible) if data is None else bytes_of(data, flexible)
+
+
 def count_of(number: int, flexible: bool) -> bytes:
-    """Write how many elements an array has."""
+    """Write how many elements an array has, -1 for null."""
     return varint(number + 1) if flexible else INT32.pack(number)
 
 
-def write_codes(parts: list[bytes], partitions: Sequence[tuple[int, int]], flexible: bool) -> None:
-    """Write what became of a topic: number and error code of each partition."""
-    parts.append(count_of(len(partitions), flexible))
-    if flexible:
-        parts += [_FLEXIBLE_CODE.pack(index, code, 0) for index, code in partitions]
-        parts.append(b"\0")
-    else:
-        parts += [_CODE.pack(index, code) for index, code in partitions]
+def numbers_of(numbers: Sequence[Any], flexible: bool, letter: str) -> bytes:
+    """Write an array of numbers in one go."""
+    count = len(numbers)
+    return count_of(count, flexible) + struct.pack(f">{count}{letter}", *numbers)
 
 
-def nullable_text(value: str | None, flexible: bool) -> bytes:
-    """Write a string that may be absent."""
-    if value is None:
-        return b"\0" if flexible else b"\xff\xff"
-    return text(value, flexible)
+def ms_of(value: timedelta) -> int:
+    """Return a duration in milliseconds."""
+    return round(value.total_seconds() * 1000) if value else 0
+
+
+def time_of(value_ms: int) -> datetime | None:
+    """Return a time; -1 is none."""
+    return None if value_ms == NO_TIME_MS else EPOCH + timedelta(milliseconds=value_ms)
+
+
+def time_ms_of(value: datetime | None) -> int:
+    """Return a time in milliseconds; none is -1."""
+    return NO_TIME_MS if value is None else round(value.timestamp() * 1000)

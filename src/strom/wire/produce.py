@@ -8,19 +8,19 @@ Plain classes, no named tuples: compiled code makes and reads them in a tenth of
 """
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
 from strom.wire.primitives import (
     INT32,
-    MalformedFrame,
     count_of,
     nullable_text,
     read_count,
+    read_nullable_text,
+    read_nullable_view,
     read_text,
     read_uuid,
-    read_varint,
     skip_tags,
     text,
 )
@@ -133,10 +133,20 @@ class ProduceTopicResponse:
         self.partitions = partitions
 
 
+class ProduceResponse:
+    """What became of every batch of a request."""
+
+    __slots__ = ("throttle_ms", "topics")
+
+    def __init__(self, topics: list[ProduceTopicResponse], throttle_ms: int = 0) -> None:
+        self.topics = topics
+        self.throttle_ms = throttle_ms
+
+
 def read_request(frame: memoryview, position: int, version: int) -> ProduceRequest:
     """Read the request behind its header, without copying the records."""
     flexible = version >= FLEXIBLE_FROM
-    transactional_id, position = read_text(frame, position, flexible)
+    transactional_id, position = read_nullable_text(frame, position, flexible)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = read_count(frame, position + 6, flexible)
     topics = []
@@ -158,37 +168,20 @@ def _read_topic(frame: memoryview, position: int, version: int) -> tuple[Produce
     partitions = []
     for _ in range(partition_count):
         (index,) = INT32.unpack_from(frame, position)
-        records, position = _read_records(frame, position + 4, flexible)
+        view, position = read_nullable_view(frame, position + 4, flexible)
         if flexible:
             position = skip_tags(frame, position)
-        partitions.append(ProducePartition(index, records))
+        partitions.append(ProducePartition(index, cast("memoryview | None", view)))
     if flexible:
         position = skip_tags(frame, position)
     return ProduceTopic(name, topic_id, partitions), position
 
 
-def _read_records(
-    frame: memoryview, position: int, flexible: bool
-) -> tuple[memoryview | None, int]:
-    if flexible:
-        size, position = read_varint(frame, position)
-        size -= 1
-    else:
-        (size,) = INT32.unpack_from(frame, position)
-        position += 4
-    if size < 0:
-        return None, position
-    end = position + size
-    if end > len(frame):
-        raise MalformedFrame("records are longer than their frame")
-    return frame[position:end], end
-
-
-def write_response(topics: list[ProduceTopicResponse], version: int, throttle_ms: int) -> bytes:
+def write_response(response: ProduceResponse, version: int) -> list[bytes]:
     """Write the response behind its header."""
     flexible = version >= FLEXIBLE_FROM
-    parts = [count_of(len(topics), flexible)]
-    for topic in topics:
+    parts = [count_of(len(response.topics), flexible)]
+    for topic in response.topics:
         if version >= TOPIC_IDS_FROM:
             assert topic.topic_id is not None
             parts.append(topic.topic_id.bytes)
@@ -198,10 +191,10 @@ def write_response(topics: list[ProduceTopicResponse], version: int, throttle_ms
         parts += [_partition(each, version) for each in topic.partitions]
         if flexible:
             parts.append(b"\0")
-    parts.append(INT32.pack(throttle_ms))
+    parts.append(INT32.pack(response.throttle_ms))
     if flexible:
         parts.append(b"\0")
-    return b"".join(parts)
+    return [b"".join(parts)]
 
 
 def _partition(answer: ProducePartitionResponse, version: int) -> bytes:

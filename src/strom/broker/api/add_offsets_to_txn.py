@@ -20,13 +20,13 @@ from strom.broker.internal_topics import OFFSETS_TOPIC, make_topic
 from strom.broker.transacting import BY_REQUEST, known_code, offsets_partition, shard_of
 from strom.transactions.transaction import Producer
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.add_offsets_to_txn.v4 import request as asked
     from kio.schema.add_offsets_to_txn.v4 import response as answer
 else:
-    answer = lazy("kio.schema.add_offsets_to_txn.v4.response")
+    answer = kafka_message("add_offsets_to_txn", "response")
 
 KEY = 25
 VERSIONS = range(5)

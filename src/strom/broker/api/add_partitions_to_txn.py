@@ -11,42 +11,70 @@ Versions:
   PRODUCER_FENCED. v4 and v5 come from brokers, with many, and may verify.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, note_sender, shard_of
 from strom.broker.turns import AT_ONCE, answer_of, pieces
 from strom.transactions.transaction import NO_CONNECTION, Producer, TopicPartition
-from strom.wire.add_partitions_to_txn import (
-    MANY_FROM,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    TopicAdded,
-    TransactionAdded,
-    TransactionToAdd,
-)
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import kafka_message
 
-KEY: Final = 24
-VERSIONS: Final = range(6)
+if TYPE_CHECKING:
+    from kio.schema.add_partitions_to_txn.v5 import request as asked
+    from kio.schema.add_partitions_to_txn.v5 import response as answer
+else:
+    asked = kafka_message("add_partitions_to_txn", "request")
+    answer = kafka_message("add_partitions_to_txn", "response")
+
+KEY = 24
+VERSIONS = range(6)
 
 #: Of partitions of which is only asked whether they exist, so many take two milliseconds.
-PLACES_AT_ONCE: Final = 1000
+PLACES_AT_ONCE = 1000
 #: What a transaction weighs beside its partitions.
-TRANSACTION_WEIGHT: Final = 5
+TRANSACTION_WEIGHT = 5
 
-KNOWS_FENCED_FROM: Final = 2
+KNOWS_FENCED_FROM = 2
+MANY_FROM = 4
 
 Codes = dict[TopicPartition, ErrorCode]
-Told = list[tuple[TransactionToAdd, Codes]]
+Told = list[tuple["asked.AddPartitionsToTxnTransaction", Codes]]
+
+
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
+    """Read the one transaction of the older versions."""
+    if version < MANY_FROM:
+        request.transactions = (
+            asked.AddPartitionsToTxnTransaction(
+                transactional_id=request.v3_and_below_transactional_id,
+                producer_id=request.v3_and_below_producer_id,
+                producer_epoch=request.v3_and_below_producer_epoch,
+                verify_only=False,
+                topics=request.v3_and_below_topics,
+            ),
+        )
+
+
+def downgrade(response: Any, version: int) -> None:  # noqa: ANN401 - as above
+    """Put the one transaction's topics at the top."""
+    if version < MANY_FROM:
+        (only,) = response.results_by_transaction
+        response.results_by_topic_v3_and_below = only.topic_results
 
 
 def handle(
-    request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse | Large]:
+    request: asked.AddPartitionsToTxnRequest, context: Context
+) -> (
+    answer.AddPartitionsToTxnResponse
+    | Coroutine[Any, Any, answer.AddPartitionsToTxnResponse | Large]
+):
     """Take in, or verify, each transaction's partitions."""
     if len(request.transactions) != 1:
         return answer_in_turns(request, context)
@@ -63,15 +91,15 @@ def handle(
 
 
 async def answer_later(
-    transaction: TransactionToAdd, coming: Coroutine[Any, Any, Codes]
-) -> AddPartitionsToTxnResponse:
+    transaction: asked.AddPartitionsToTxnTransaction, coming: Coroutine[Any, Any, Codes]
+) -> answer.AddPartitionsToTxnResponse:
     """Answer for the one transaction once its partitions are in."""
     return respond([(transaction, await coming)])
 
 
 async def answer_in_turns(
-    request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse | Large:
+    request: asked.AddPartitionsToTxnRequest, context: Context
+) -> answer.AddPartitionsToTxnResponse | Large:
     """Serve one transaction after the other; others get their turn in between."""
     told: Told = []
     count = 0
@@ -84,7 +112,7 @@ async def answer_in_turns(
     return answer_of(count, lambda: respond(told))
 
 
-async def codes_of(transaction: TransactionToAdd, context: Context) -> Codes:
+async def codes_of(transaction: asked.AddPartitionsToTxnTransaction, context: Context) -> Codes:
     """Take in, or verify, the partitions of one transaction; a code for each."""
     places = places_of(transaction)
     codes: Codes = {}
@@ -98,7 +126,7 @@ async def codes_of(transaction: TransactionToAdd, context: Context) -> Codes:
     return found if isinstance(found, dict) else await found
 
 
-def places_of(transaction: TransactionToAdd) -> list[TopicPartition]:
+def places_of(transaction: asked.AddPartitionsToTxnTransaction) -> list[TopicPartition]:
     """Return the partitions of the transaction, in the order of the request."""
     return [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
 
@@ -122,7 +150,7 @@ def missing(places: Sequence[TopicPartition], context: Context) -> Codes:
 
 
 def decide(
-    transaction: TransactionToAdd, places: list[TopicPartition], context: Context
+    transaction: asked.AddPartitionsToTxnTransaction, places: list[TopicPartition], context: Context
 ) -> Codes | Coroutine[Any, Any, Codes]:
     """Have the coordinator take the partitions in, or look whether they are; a code for each."""
     try:
@@ -156,7 +184,7 @@ def all_refused(places: list[TopicPartition], error: KafkaError, context: Contex
 
 
 def ask(
-    transaction: TransactionToAdd, places: list[TopicPartition], context: Context
+    transaction: asked.AddPartitionsToTxnTransaction, places: list[TopicPartition], context: Context
 ) -> Codes | Coroutine[Any, Any, Codes | None] | None:
     """Ask the coordinator; None stands for all is well."""
     name = transaction.transactional_id
@@ -176,15 +204,31 @@ def ask(
     )
 
 
-def respond(told: Told) -> AddPartitionsToTxnResponse:
+def respond(told: Told) -> answer.AddPartitionsToTxnResponse:
     """Answer for every transaction."""
-    return AddPartitionsToTxnResponse([result(*each) for each in told])
+    return answer.AddPartitionsToTxnResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.NONE,
+        results_by_transaction=tuple(result(*each) for each in told),
+    )
 
 
-def result(transaction: TransactionToAdd, codes: Codes) -> TransactionAdded:
+def result(
+    transaction: asked.AddPartitionsToTxnTransaction, codes: Codes
+) -> answer.AddPartitionsToTxnResult:
     """Answer for one transaction."""
-    topics = [
-        TopicAdded(name, [(index, codes[name, index]) for index in partitions])
-        for name, partitions in transaction.topics
-    ]
-    return TransactionAdded(transaction.transactional_id, topics)
+    return answer.AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id,
+        topic_results=tuple(
+            answer.AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    answer.AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=codes[topic.name, index]
+                    )
+                    for index in topic.partitions
+                ),
+            )
+            for topic in transaction.topics
+        ),
+    )

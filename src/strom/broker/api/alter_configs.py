@@ -22,13 +22,13 @@ from strom.metadata.config_decisions import Altered
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.alter_configs.v2 import request as asked
     from kio.schema.alter_configs.v2 import response as answer
 else:
-    answer = lazy("kio.schema.alter_configs.v2.response")
+    answer = kafka_message("alter_configs", "response")
 
 KEY = 33
 VERSIONS = range(3)

@@ -25,7 +25,7 @@ from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.alter_replica_log_dirs.v2 import request as asked
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Reply = answer.AlterReplicaLogDirsResponse
 else:
-    answer = lazy("kio.schema.alter_replica_log_dirs.v2.response")
+    answer = kafka_message("alter_replica_log_dirs", "response")
 
 KEY = 34
 VERSIONS = range(1, 3)

@@ -26,13 +26,13 @@ from strom.metadata.config_decisions import CLIENT_METRICS_RESOURCE
 from strom.metadata.feature_decisions import KRAFT_VERSION, SUPPORTED
 from strom.raft import voters
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.api_versions.v4 import request as asked
     from kio.schema.api_versions.v4 import response as answer
 else:
-    answer = lazy("kio.schema.api_versions.v4.response")
+    answer = kafka_message("api_versions", "response")
 
 KEY = 18
 VERSIONS = range(5)

@@ -24,7 +24,7 @@ from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
 from strom.groups.consumer.target import target_of
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.consumer_group_describe.v1 import request as asked
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Reply = answer.ConsumerGroupDescribeResponse
 else:
-    answer = lazy("kio.schema.consumer_group_describe.v1.response")
+    answer = kafka_message("consumer_group_describe", "response")
 
 KEY = 69
 VERSIONS = range(2)

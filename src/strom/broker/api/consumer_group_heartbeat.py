@@ -13,11 +13,13 @@ Versions:
 - From v1 on there are regular expressions, and a member brings its own id.
 """
 
-from base64 import urlsafe_b64encode
-from collections.abc import Coroutine
-from typing import Any, Final
-from uuid import UUID
+from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle
 from strom.broker.group_protocols import require_consumer_protocol
@@ -27,23 +29,32 @@ from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
 from strom.groups.consumer.replies import Beat
 from strom.groups.consumer.request import Heartbeat, check_assignor, check_heartbeat
-from strom.wire.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    Places,
-)
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import kafka_message
+from strom.wire.primitives import ms_of
 
-KEY: Final = 68
-VERSIONS: Final = range(2)
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from uuid import UUID
 
-OWN_ID_FROM: Final = 1
-NO_THROTTLE_MS: Final = 0
+    from kio.schema.consumer_group_heartbeat.v1 import request as asked
+    from kio.schema.consumer_group_heartbeat.v1 import response as answer
+else:
+    answer = kafka_message("consumer_group_heartbeat", "response")
+
+KEY = 68
+VERSIONS = range(2)
+
+OWN_ID_FROM = 1
 
 
 def handle(
-    request: ConsumerGroupHeartbeatRequest, context: Context
-) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse] | Waiting:
+    request: asked.ConsumerGroupHeartbeatRequest, context: Context
+) -> (
+    answer.ConsumerGroupHeartbeatResponse
+    | Coroutine[Any, Any, answer.ConsumerGroupHeartbeatResponse]
+    | Waiting
+):
     """Have the coordinator take the heartbeat in."""
     try:
         require_consumer_protocol(context)
@@ -60,9 +71,9 @@ def handle(
     return settle(shard, coordinator.beat, said, context.now_ms, respond)
 
 
-def read_request(request: ConsumerGroupHeartbeatRequest, context: Context) -> Heartbeat:
+def read_request(request: asked.ConsumerGroupHeartbeatRequest, context: Context) -> Heartbeat:
     """Read what the member says, and who it is by its connection."""
-    names, owned = request.topic_names, request.owned
+    names, owned = request.subscribed_topic_names, request.topic_partitions
     return Heartbeat(
         request.group_id,
         request.member_id,
@@ -71,11 +82,14 @@ def read_request(request: ConsumerGroupHeartbeatRequest, context: Context) -> He
         client_host=f"/{context.connection.address[0]}",
         instance_id=request.instance_id,
         rack=request.rack_id,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        rebalance_timeout_ms=ms_of(request.rebalance_timeout),
         topic_names=None if names is None else frozenset(names),
-        pattern=request.topic_pattern,
-        assignor=request.assignor,
-        owned=None if owned is None else by_topic(owned),
+        pattern=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        # A member that holds partitions of no topic holds nothing.
+        owned=None
+        if owned is None
+        else by_topic((each.topic_id, each.partitions) for each in owned if each.topic_id),
     )
 
 
@@ -84,20 +98,31 @@ def new_member_id(number: UUID) -> str:
     return urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
-def respond(reply: Beat | KafkaError) -> ConsumerGroupHeartbeatResponse:
+def respond(reply: Beat | KafkaError) -> answer.ConsumerGroupHeartbeatResponse:
     """Tell the member where it stands, or why it does not."""
     if isinstance(reply, KafkaError):
-        return ConsumerGroupHeartbeatResponse(reply.code, reply.message, None, 0, 0, None)
-    member_id, epoch, interval_ms, assignment = reply
-    places = None if assignment is None else assigned(assignment)
-    fields = (ErrorCode.NONE, None, member_id, epoch, interval_ms, places, NO_THROTTLE_MS)
-    # The constructor of a named tuple is interpreted.
-    return tuple.__new__(ConsumerGroupHeartbeatResponse, fields)
+        return answer.ConsumerGroupHeartbeatResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=reply.code,
+            error_message=reply.message,
+            member_epoch=0,
+            heartbeat_interval=timedelta(0),
+        )
+    return answer.ConsumerGroupHeartbeatResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=ErrorCode.NONE,
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval=timedelta(milliseconds=reply.heartbeat_interval_ms),
+        assignment=None if reply.assignment is None else assigned(reply.assignment),
+    )
 
 
-def assigned(partitions: Partitions) -> list[Places]:
+def assigned(partitions: Partitions) -> answer.Assignment:
     """Tell the member what it shall hold."""
-    return [
-        (topic, sorted(partitions[topic]))
-        for topic in sorted(partitions, key=lambda topic: topic.int)
-    ]
+    return answer.Assignment(
+        topic_partitions=tuple(
+            answer.TopicPartitions(topic_id=topic, partitions=tuple(sorted(partitions[topic])))
+            for topic in sorted(partitions, key=lambda topic: topic.int)
+        )
+    )

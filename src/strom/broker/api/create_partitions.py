@@ -21,13 +21,13 @@ from strom.broker.turns import answer_of, portions
 from strom.metadata.outcome import Refusal
 from strom.metadata.topic_decisions import MorePartitions
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.create_partitions.v3 import request as asked
     from kio.schema.create_partitions.v3 import response as answer
 else:
-    answer = lazy("kio.schema.create_partitions.v3.response")
+    answer = kafka_message("create_partitions", "response")
 
 KEY = 37
 VERSIONS = range(4)

@@ -26,7 +26,7 @@ from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
 from strom.metadata.topic_decisions import Created, CreatedTopic, NewTopic, count_asked
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.create_topics.v7 import request as asked
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Configs = tuple[answer.CreatableTopicConfigs, ...]
 else:
-    answer = lazy("kio.schema.create_topics.v7.response")
+    answer = kafka_message("create_topics", "response")
 
 KEY = 19
 VERSIONS = range(2, 8)

@@ -20,13 +20,13 @@ from strom.broker.context import Context, Large
 from strom.broker.turns import answer_of
 from strom.groups.overview import delete, rounds_to_delete
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.delete_groups.v2 import request as asked
     from kio.schema.delete_groups.v2 import response as answer
 else:
-    answer = lazy("kio.schema.delete_groups.v2.response")
+    answer = kafka_message("delete_groups", "response")
 
 KEY = 42
 VERSIONS = range(3)

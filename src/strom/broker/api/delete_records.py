@@ -25,7 +25,7 @@ from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.metadata.topics import is_internal
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.delete_records.v2 import request as asked
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DeleteRecordsResponse
 else:
-    answer = lazy("kio.schema.delete_records.v2.response")
+    answer = kafka_message("delete_records", "response")
 
 KEY = 21
 VERSIONS = range(3)

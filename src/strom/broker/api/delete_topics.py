@@ -14,7 +14,6 @@ Versions:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
@@ -24,18 +23,19 @@ from strom.broker.turns import answer_of, portions
 from strom.metadata.outcome import Refusal
 from strom.metadata.topic_decisions import DeletedTopic, TopicReference
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.delete_topics.v6 import request as asked
     from kio.schema.delete_topics.v6 import response as answer
 else:
-    asked = lazy("kio.schema.delete_topics.v6.request")
-    answer = lazy("kio.schema.delete_topics.v6.response")
+    asked = kafka_message("delete_topics", "request")
+    answer = kafka_message("delete_topics", "response")
 
 KEY = 20
 VERSIONS = range(1, 7)
 
+TOPIC_IDS_FROM = 6
 #: Older clients do not know the code that says so.
 DISABLED_FROM = 3
 
@@ -45,10 +45,12 @@ TOPICS_AT_ONCE = 100
 Deleted = tuple[DeletedTopic, ...]
 
 
-def upgrade(old: Any, request: asked.DeleteTopicsRequest) -> asked.DeleteTopicsRequest:  # noqa: ANN401
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
     """Take the names from where older versions have them."""
-    topics = tuple(asked.DeleteTopicState(name=name, topic_id=None) for name in old.topic_names)
-    return replace(request, topics=topics)
+    if version < TOPIC_IDS_FROM:
+        request.topics = tuple(
+            asked.DeleteTopicState(name=name, topic_id=None) for name in request.topic_names
+        )
 
 
 async def handle(

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED
 from strom.broker.context import Context, Endpoint
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_cluster.v2 import request as asked
     from kio.schema.describe_cluster.v2 import response as answer
 else:
-    answer = lazy("kio.schema.describe_cluster.v2.response")
+    answer = kafka_message("describe_cluster", "response")
 
 KEY = 60
 VERSIONS = range(3)

@@ -27,7 +27,7 @@ from strom.metadata.settings.definition import whole
 from strom.metadata.settings.describe import FROM_LOGGER, Described, describe
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_configs.v4 import request as asked
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeConfigsResponse
 else:
-    answer = lazy("kio.schema.describe_configs.v4.response")
+    answer = kafka_message("describe_configs", "response")
 
 KEY = 32
 VERSIONS = range(1, 5)

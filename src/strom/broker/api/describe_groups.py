@@ -20,7 +20,7 @@ from strom.broker.turns import answer_each
 from strom.groups.classic.group import ClassicGroup, Member, Phase
 from strom.groups.overview import find_classic
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_groups.v6 import request as asked
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeGroupsResponse
 else:
-    answer = lazy("kio.schema.describe_groups.v6.response")
+    answer = kafka_message("describe_groups", "response")
 
 KEY = 15
 VERSIONS = range(7)

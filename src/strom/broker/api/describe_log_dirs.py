@@ -24,7 +24,7 @@ from strom.log.directory import LogDirectory
 from strom.log.log import Log
 from strom.replication.partition import Partition
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_log_dirs.v5 import request as asked
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeLogDirsResponse
 else:
-    answer = lazy("kio.schema.describe_log_dirs.v5.response")
+    answer = kafka_message("describe_log_dirs", "response")
 
 KEY = 35
 VERSIONS = range(1, 6)

@@ -20,7 +20,7 @@ from strom.broker.turns import answer_each
 from strom.log.producers import Producer
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_producers.v0 import request as asked
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeProducersResponse
 else:
-    answer = lazy("kio.schema.describe_producers.v0.response")
+    answer = kafka_message("describe_producers", "response")
 
 KEY = 61
 VERSIONS = range(1)

@@ -20,7 +20,7 @@ from strom.broker.context import Context, Large
 from strom.broker.turns import answer_of
 from strom.metadata.topics import METADATA_TOPIC
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_quorum.v2 import request as asked
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeQuorumResponse
 else:
-    answer = lazy("kio.schema.describe_quorum.v2.response")
+    answer = kafka_message("describe_quorum", "response")
 
 KEY = 55
 VERSIONS = range(3)

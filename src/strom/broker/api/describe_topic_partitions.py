@@ -24,13 +24,13 @@ from strom.broker.turns import answer_of
 from strom.metadata.image import Image, Topic
 from strom.metadata.topics import absence_of, is_internal
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_topic_partitions.v0 import request as asked
     from kio.schema.describe_topic_partitions.v0 import response as answer
 else:
-    answer = lazy("kio.schema.describe_topic_partitions.v0.response")
+    answer = kafka_message("describe_topic_partitions", "response")
 
 KEY = 75
 VERSIONS = range(1)

@@ -20,7 +20,7 @@ from strom.broker.turns import answer_each
 from strom.transactions.listing import described
 from strom.transactions.transaction import Transaction, by_topic
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.describe_transactions.v0 import request as asked
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Reply = answer.DescribeTransactionsResponse
 else:
-    answer = lazy("kio.schema.describe_transactions.v0.response")
+    answer = kafka_message("describe_transactions", "response")
 
 KEY = 65
 VERSIONS = range(1)

@@ -14,9 +14,12 @@ Versions:
   than that was begun by, it is CONCURRENT_TRANSACTIONS once. Kafka ends what is open.
 """
 
-from collections.abc import Coroutine
-from typing import Any, Final
+from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.transacting import (
     BY_LEADER,
@@ -32,19 +35,25 @@ from strom.broker.transacting import (
 from strom.transactions.beginning import NoProducer
 from strom.transactions.ending import End
 from strom.transactions.transaction import NOBODY, Producer
-from strom.wire.end_txn import EndTxnRequest, EndTxnResponse
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.messages import kafka_message
 
-KEY: Final = 26
-VERSIONS: Final = range(6)
+if TYPE_CHECKING:
+    from kio.schema.end_txn.v5 import request as asked
+    from kio.schema.end_txn.v5 import response as answer
+else:
+    answer = kafka_message("end_txn", "response")
 
-KNOWS_FENCED_FROM: Final = 2
-RAISES_EPOCH_FROM: Final = 5
+KEY = 26
+VERSIONS = range(6)
+
+KNOWS_FENCED_FROM = 2
+RAISES_EPOCH_FROM = 5
 
 
 def handle(
-    request: EndTxnRequest, context: Context
-) -> EndTxnResponse | Coroutine[Any, Any, EndTxnResponse]:
+    request: asked.EndTxnRequest, context: Context
+) -> answer.EndTxnResponse | Coroutine[Any, Any, answer.EndTxnResponse]:
     """Fix the transaction's outcome."""
     name = request.transactional_id
     note_sender(name, context)
@@ -73,7 +82,7 @@ def handle(
 
 async def answer_later(
     given: NoProducer | Coroutine[Any, Any, Given], decide: Decide, context: Context
-) -> EndTxnResponse:
+) -> answer.EndTxnResponse:
     """Answer once the outcome is committed, or once there is an id for the producer to go on."""
     try:
         found = await result_of(given)
@@ -87,6 +96,11 @@ async def answer_later(
     return response(found, ErrorCode.NONE)
 
 
-def response(producer: Producer, code: ErrorCode) -> EndTxnResponse:
+def response(producer: Producer, code: ErrorCode) -> answer.EndTxnResponse:
     """Tell the producer as it goes on, or why not."""
-    return EndTxnResponse(code, producer.id, producer.epoch)
+    return answer.EndTxnResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=code,
+        producer_id=producer.id,
+        producer_epoch=producer.epoch,
+    )

@@ -30,7 +30,6 @@ from strom.broker.turns import AT_ONCE, in_turns, pieces
 from strom.log.cold import ColdError
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
-from strom.wire.codec import FetchResponse
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.fetch import (
     CONSUMER,
@@ -38,6 +37,7 @@ from strom.wire.fetch import (
     FetchedPartition,
     FetchedTopic,
     FetchRequest,
+    FetchResponse,
 )
 from strom.wire.produce import Leader
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
@@ -26,7 +25,7 @@ from strom.broker.coordination import Coordinators
 from strom.broker.internal_topics import make_topic
 from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.find_coordinator.v6 import request as asked
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     Reply = answer.FindCoordinatorResponse
 else:
-    answer = lazy("kio.schema.find_coordinator.v6.response")
+    answer = kafka_message("find_coordinator", "response")
 
 KEY = 10
 VERSIONS = range(7)
@@ -51,22 +50,20 @@ CODES_IN_WORDS = {
 }
 
 
-def upgrade(old: Any, request: asked.FindCoordinatorRequest) -> asked.FindCoordinatorRequest:  # noqa: ANN401
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
     """Read the one key of the older versions."""
-    if old.__version__ < MANY_KEYS_FROM:
-        return replace(request, coordinator_keys=(old.key,))
-    return request
+    if version < MANY_KEYS_FROM:
+        request.coordinator_keys = (request.key,)
 
 
-def downgrade(response: answer.FindCoordinatorResponse, old: Any) -> Any:  # noqa: ANN401
+def downgrade(response: Any, version: int) -> None:  # noqa: ANN401 - as above
     """Put the one answer of the older versions at the top."""
-    if old.__version__ >= MANY_KEYS_FROM:
-        return old
+    if version >= MANY_KEYS_FROM:
+        return
     (found,) = response.coordinators
-    values = {name: getattr(found, name) for name in ("error_code", "node_id", "host", "port")}
-    if old.__version__ > 0:
-        values["error_message"] = found.error_message or CODES_IN_WORDS.get(found.error_code)
-    return replace(old, **values)
+    response.error_code, response.node_id = found.error_code, found.node_id
+    response.host, response.port = found.host, found.port
+    response.error_message = found.error_message or CODES_IN_WORDS.get(found.error_code)
 
 
 def handle(

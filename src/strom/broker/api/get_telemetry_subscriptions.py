@@ -19,13 +19,13 @@ from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.telemetry import ACCEPTED_CODECS, RESERVED_IDS, client_of
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.get_telemetry_subscriptions.v0 import request as asked
     from kio.schema.get_telemetry_subscriptions.v0 import response as answer
 else:
-    answer = lazy("kio.schema.get_telemetry_subscriptions.v0.response")
+    answer = kafka_message("get_telemetry_subscriptions", "response")
 
 KEY = 71
 VERSIONS = range(1)

@@ -36,13 +36,13 @@ from strom.metadata.records import BROKER_RESOURCE
 from strom.metadata.settings.catalogue import BROKER
 from strom.metadata.settings.definition import LIST
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.incremental_alter_configs.v1 import request as asked
     from kio.schema.incremental_alter_configs.v1 import response as answer
 else:
-    answer = lazy("kio.schema.incremental_alter_configs.v1.response")
+    answer = kafka_message("incremental_alter_configs", "response")
 
 KEY = 44
 VERSIONS = range(2)

@@ -25,7 +25,7 @@ from strom.records.batch import NO_PRODUCER_ID
 from strom.transactions.beginning import NoProducer
 from strom.transactions.transaction import NOBODY, Producer
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kio.schema.init_producer_id.v5 import request as asked
     from kio.schema.init_producer_id.v5 import response as answer
 else:
-    answer = lazy("kio.schema.init_producer_id.v5.response")
+    answer = kafka_message("init_producer_id", "response")
 
 KEY = 22
 VERSIONS = range(6)

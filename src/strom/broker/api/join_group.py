@@ -18,9 +18,11 @@ Versions:
   asks for here, v9 what to skip.
 """
 
-from collections.abc import Coroutine
-from typing import Any, Final
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.groups import members
@@ -28,28 +30,37 @@ from strom.groups.classic.group import Protocol
 from strom.groups.classic.joining import JoinRequest
 from strom.groups.classic.replies import Joined
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.join_group import SKIPPING_FROM, JoinGroupRequest, JoinGroupResponse
-from strom.wire.primitives import TEXT_BYTES_MAX
+from strom.wire.messages import kafka_message
+from strom.wire.primitives import TEXT_BYTES_MAX, ms_of
 
-KEY: Final = 11
-VERSIONS: Final = range(10)
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
-KNOWN_ID_FROM: Final = 4
+    from kio.schema.join_group.v9 import request as asked
+    from kio.schema.join_group.v9 import response as answer
+else:
+    answer = kafka_message("join_group", "response")
+
+KEY = 11
+VERSIONS = range(10)
+
+KNOWN_ID_FROM = 4
+SKIPPING_FROM = 9
 
 
 def handle(
-    request: JoinGroupRequest, context: Context
-) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse] | Waiting:
+    request: asked.JoinGroupRequest, context: Context
+) -> answer.JoinGroupResponse | Coroutine[Any, Any, answer.JoinGroupResponse] | Waiting:
     """Have the coordinator take the member in."""
 
-    def told(reply: Joined | KafkaError) -> JoinGroupResponse:
+    def told(reply: Joined | KafkaError) -> answer.JoinGroupResponse:
         if isinstance(reply, KafkaError):
             reply = Joined(request.member_id, reply.code)
         return respond(reply)
 
     try:
         shard = shard_of(request.group_id, context)
-        check_session(request.session_timeout_ms, context)
+        check_session(ms_of(request.session_timeout), context)
         asked = read_request(request, context)
     except KafkaError as error:
         return told(error)
@@ -64,23 +75,24 @@ def check_session(timeout_ms: int, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
-def read_request(request: JoinGroupRequest, context: Context) -> JoinRequest:
+def read_request(request: asked.JoinGroupRequest, context: Context) -> JoinRequest:
     """Read who wants to join what."""
-    rebalance_timeout_ms = request.rebalance_timeout_ms
+    session_timeout_ms = ms_of(request.session_timeout)
+    rebalance_timeout_ms = ms_of(request.rebalance_timeout)
     client_id = context.header.client_id or ""
     new_member_id = ""
     if not request.member_id:
-        new_member_id = make_id(request.instance_id or client_id, context)
+        new_member_id = make_id(request.group_instance_id or client_id, context)
     return JoinRequest(
         request.group_id,
         request.member_id,
-        request.instance_id,
+        request.group_instance_id,
         client_id,
         f"/{context.connection.address[0]}",
-        request.session_timeout_ms,
-        request.session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
+        session_timeout_ms,
+        session_timeout_ms if rebalance_timeout_ms < 0 else rebalance_timeout_ms,
         request.protocol_type,
-        tuple([Protocol(*each) for each in request.protocols]),
+        tuple([Protocol(each.name, each.metadata) for each in request.protocols]),
         new_member_id=new_member_id,
         must_return=context.version >= KNOWN_ID_FROM,
         can_skip=context.version >= SKIPPING_FROM,
@@ -98,15 +110,21 @@ def make_id(name: str, context: Context) -> str:
     return made
 
 
-def respond(joined: Joined) -> JoinGroupResponse:
+def respond(joined: Joined) -> answer.JoinGroupResponse:
     """Tell a member what it is in, or why it is not."""
-    return JoinGroupResponse(
-        joined.error,
-        joined.generation_id,
-        joined.protocol_type,
-        joined.protocol,
-        joined.leader,
-        joined.skip_assignment,
-        joined.member_id,
-        joined.members,
+    return answer.JoinGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=joined.error,
+        generation_id=joined.generation_id,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol,
+        leader=joined.leader,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=tuple(
+            answer.JoinGroupResponseMember(
+                member_id=member_id, group_instance_id=instance_id, metadata=metadata
+            )
+            for member_id, instance_id, metadata in joined.members
+        ),
     )

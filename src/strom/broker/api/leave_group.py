@@ -11,7 +11,6 @@ Versions:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
@@ -21,7 +20,7 @@ from strom.groups import members
 from strom.groups.classic.leaving import Leaver
 from strom.groups.members import Leaving
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from kio.schema.leave_group.v5 import request as asked
     from kio.schema.leave_group.v5 import response as answer
 else:
-    asked = lazy("kio.schema.leave_group.v5.request")
-    answer = lazy("kio.schema.leave_group.v5.response")
+    asked = kafka_message("leave_group", "request")
+    answer = kafka_message("leave_group", "response")
 
 KEY = 13
 VERSIONS = range(6)
@@ -38,18 +37,16 @@ VERSIONS = range(6)
 MANY_FROM = 3
 
 
-def upgrade(old: Any, request: asked.LeaveGroupRequest) -> asked.LeaveGroupRequest:  # noqa: ANN401
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
     """Read the one member of the older versions."""
-    if old.__version__ < MANY_FROM:
-        return replace(request, members=(asked.MemberIdentity(member_id=old.member_id),))
-    return request
+    if version < MANY_FROM:
+        request.members = (asked.MemberIdentity(member_id=request.member_id),)
 
 
-def downgrade(response: answer.LeaveGroupResponse, old: Any) -> Any:  # noqa: ANN401
+def downgrade(response: Any, version: int) -> None:  # noqa: ANN401 - as above
     """Put the one member's code at the top, as the older versions have it."""
-    if old.__version__ >= MANY_FROM or not response.members:
-        return old
-    return replace(old, error_code=response.error_code or response.members[0].error_code)
+    if version < MANY_FROM and response.members:
+        response.error_code = response.error_code or response.members[0].error_code
 
 
 def handle(

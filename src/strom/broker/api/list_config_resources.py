@@ -19,13 +19,13 @@ from strom.broker.context import Context, Large
 from strom.broker.turns import answer_of
 from strom.metadata.image import Image
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.list_config_resources.v1 import request as asked
     from kio.schema.list_config_resources.v1 import response as answer
 else:
-    answer = lazy("kio.schema.list_config_resources.v1.response")
+    answer = kafka_message("list_config_resources", "response")
 
 KEY = 74
 VERSIONS = range(2)

@@ -19,7 +19,7 @@ from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.groups.overview import Listed, listed
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.list_groups.v5 import request as asked
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Reply = answer.ListGroupsResponse
 else:
-    answer = lazy("kio.schema.list_groups.v5.response")
+    answer = kafka_message("list_groups", "response")
 
 KEY = 16
 VERSIONS = range(6)

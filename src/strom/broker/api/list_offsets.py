@@ -14,26 +14,29 @@ Versions:
 - v1 has one offset per partition; v4 the leader's epoch; v7 allows -3, v8 -4, v9 -5, v11 -6.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large, Ordered
 from strom.broker.turns import AT_ONCE, answer_each, in_any_order
 from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.list_offsets import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    PartitionFound,
-    PartitionWanted,
-    TopicFound,
-)
+from strom.wire.messages import kafka_message
 
-#: A topic's name, and what is asked about one of its partitions.
-Named = tuple[str, PartitionWanted]
+if TYPE_CHECKING:
+    from kio.schema.list_offsets.v11 import request as asked
+    from kio.schema.list_offsets.v11 import response as answer
+
+    #: A topic's name, and what is asked about one of its partitions.
+    Named = tuple[str, asked.ListOffsetsPartition]
+else:
+    answer = kafka_message("list_offsets", "response")
 
 KEY: Final = 2
 VERSIONS: Final = range(1, 12)
@@ -61,14 +64,16 @@ Found = tuple[int, int, int]
 NOT_FOUND: Final[Found] = (NOWHERE, NOWHERE, NOWHERE)
 
 
-def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse | Ordered:
+def handle(
+    request: asked.ListOffsetsRequest, context: Context
+) -> answer.ListOffsetsResponse | Ordered:
     """Look up every partition."""
     partitions = [(topic.name, each) for topic in request.topics for each in topic.partitions]
     repeated = repeated_in([(name, each.partition_index) for name, each in partitions])
     #: What was read so far for those who look for a time.
     searches: dict[tuple[str, int], Search] = {}
 
-    def look(named: Named) -> PartitionFound:
+    def look(named: Named) -> answer.ListOffsetsPartitionResponse:
         name, wanted = named
         partition = name, wanted.partition_index
         if partition in repeated:
@@ -78,7 +83,7 @@ def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse
             search = searches[partition] = search_for(wanted.timestamp)
         return look_up(name, wanted, search, request.isolation_level, context)
 
-    def refuse(named: Named, error: OSError) -> PartitionFound:
+    def refuse(named: Named, error: OSError) -> answer.ListOffsetsPartitionResponse:
         name, wanted = named
         code = context.replicas.note_unreadable(name, wanted.partition_index, error)
         return refusal(wanted, code)
@@ -96,8 +101,8 @@ def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse
 
 
 async def answer_later(
-    request: ListOffsetsRequest,
-    looked_up: Coroutine[None, None, list[PartitionFound]],
+    request: asked.ListOffsetsRequest,
+    looked_up: Coroutine[None, None, list[answer.ListOffsetsPartitionResponse]],
 ) -> Large:
     """Answer about many partitions; where batches must be read, a thread does so for a portion."""
     found = await looked_up
@@ -111,14 +116,19 @@ def repeated_in(partitions: list[tuple[str, int]]) -> set[tuple[str, int]]:
     return {each for each, count in Counter(partitions).items() if count > 1}
 
 
-def respond(request: ListOffsetsRequest, found: Iterable[PartitionFound]) -> ListOffsetsResponse:
+def respond(
+    request: asked.ListOffsetsRequest, found: Iterable[answer.ListOffsetsPartitionResponse]
+) -> answer.ListOffsetsResponse:
     """Put the answers for the partitions under their topics."""
     rest = iter(found)
-    return ListOffsetsResponse(
-        [
-            TopicFound(topic.name, list(islice(rest, len(topic.partitions))))
+    return answer.ListOffsetsResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            answer.ListOffsetsTopicResponse(
+                name=topic.name, partitions=tuple(islice(rest, len(topic.partitions)))
+            )
             for topic in request.topics
-        ]
+        ),
     )
 
 
@@ -129,11 +139,11 @@ def search_for(timestamp: int) -> Search:
 
 def look_up(
     topic: str,
-    wanted: PartitionWanted,
+    wanted: asked.ListOffsetsPartition,
     search: Search | None,
     isolation_level: int,
     context: Context,
-) -> PartitionFound:
+) -> answer.ListOffsetsPartitionResponse:
     """Answer for one partition."""
     if wanted.timestamp < 0 and context.version < FIRST_VERSION.get(wanted.timestamp, NEVER):
         return refusal(wanted, ErrorCode.UNSUPPORTED_VERSION)
@@ -143,7 +153,13 @@ def look_up(
         offset, timestamp, epoch = find(partition, wanted.timestamp, search, isolation_level)
     except KafkaError as error:
         return refusal(wanted, error.code)
-    return PartitionFound(wanted.partition_index, ErrorCode.NONE, timestamp, offset, epoch)
+    return answer.ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch,
+    )
 
 
 def find(
@@ -166,6 +182,14 @@ def find(
     return found.offset, found.timestamp_ms, found.leader_epoch
 
 
-def refusal(wanted: PartitionWanted, code: ErrorCode) -> PartitionFound:
+def refusal(
+    wanted: asked.ListOffsetsPartition, code: ErrorCode
+) -> answer.ListOffsetsPartitionResponse:
     """Say why a partition cannot be looked up."""
-    return PartitionFound(wanted.partition_index, code, NOWHERE, NOWHERE, NOWHERE)
+    return answer.ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=code,
+        timestamp=NOWHERE,
+        offset=NOWHERE,
+        leader_epoch=NOWHERE,
+    )

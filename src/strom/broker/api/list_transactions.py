@@ -20,7 +20,7 @@ from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.transactions.listing import Filter, listed
 from strom.wire.errors import ErrorCode
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from strom.transactions.transaction import Transaction
 else:
-    answer = lazy("kio.schema.list_transactions.v2.response")
+    answer = kafka_message("list_transactions", "response")
 
 KEY = 66
 VERSIONS = range(3)

@@ -22,7 +22,6 @@ Versions:
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -37,14 +36,14 @@ from strom.metadata.records import NO_LEADER
 from strom.metadata.topic_decisions import count_asked
 from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.metadata.v13 import request as asked
     from kio.schema.metadata.v13 import response as answer
 else:
-    asked = lazy("kio.schema.metadata.v13.request")
-    answer = lazy("kio.schema.metadata.v13.response")
+    asked = kafka_message("metadata", "request")
+    answer = kafka_message("metadata", "response")
 
 KEY = 3
 VERSIONS = range(14)
@@ -56,53 +55,19 @@ NO_CONTROLLER = -1
 PARTITIONS_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class AskedOfCluster:
-    """A request of v8 to v10, which may also ask what is allowed on the cluster."""
-
-    request: asked.MetadataRequest
-    include_cluster_authorized_operations: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerForCluster:
-    """An answer in which that question is answered too."""
-
-    response: answer.MetadataResponse
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self.response, name)
-
-
-def upgrade(old: Any, request: asked.MetadataRequest) -> asked.MetadataRequest | AskedOfCluster:  # noqa: ANN401
-    """Read what the newest version says differently."""
-    if old.__version__ == 0 and not old.topics:
-        return replace(request, topics=None)
-    if getattr(old, "include_cluster_authorized_operations", False):
-        return AskedOfCluster(request, include_cluster_authorized_operations=True)
-    return request
-
-
-def downgrade(response: answer.MetadataResponse | AnswerForCluster, old: Any) -> Any:  # noqa: ANN401
-    """Answer what the newest version no longer asks."""
-    if isinstance(response, AnswerForCluster):
-        return replace(old, cluster_authorized_operations=CLUSTER_OPERATIONS)
-    return old
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
+    """Read what the oldest version says differently: no topics are all topics."""
+    if version == 0 and not request.topics:
+        request.topics = None
 
 
 def handle(
-    request: asked.MetadataRequest | AskedOfCluster, context: Context
-) -> (
-    answer.MetadataResponse
-    | AnswerForCluster
-    | Large
-    | Coroutine[None, None, answer.MetadataResponse | AnswerForCluster | Large]
-):
+    request: asked.MetadataRequest, context: Context
+) -> answer.MetadataResponse | Large | Coroutine[None, None, answer.MetadataResponse | Large]:
     """Answer from the image; wait only for topics that have to be created."""
-    wanted = request.request if isinstance(request, AskedOfCluster) else request
-    if wanted.topics and context.version < BY_ID_FROM and not are_named(wanted.topics):
-        return refuse_all(wanted.topics)
-    missing = to_create(wanted, context)
+    if request.topics and context.version < BY_ID_FROM and not are_named(request.topics):
+        return refuse_all(request.topics)
+    missing = to_create(request, context)
     if missing:
         return create_and_answer(request, missing, context)
     return respond_or_offload(request, context, {})
@@ -121,8 +86,11 @@ def refuse_all(topics: Iterable[asked.MetadataRequestTopic]) -> answer.MetadataR
         cluster_id=None,
         controller_id=NO_CONTROLLER,
         topics=tuple(
-            replace(
-                absent(each.name or "", each.topic_id, ErrorCode.INVALID_REQUEST, NOT_ASKED),
+            absent(
+                each.name or "",
+                each.topic_id,
+                ErrorCode.INVALID_REQUEST,
+                NOT_ASKED,
                 is_internal=False,
             )
             for each in topics
@@ -132,8 +100,8 @@ def refuse_all(topics: Iterable[asked.MetadataRequestTopic]) -> answer.MetadataR
 
 
 async def create_and_answer(
-    request: asked.MetadataRequest | AskedOfCluster, missing: list[str], context: Context
-) -> answer.MetadataResponse | AnswerForCluster | Large:
+    request: asked.MetadataRequest, missing: list[str], context: Context
+) -> answer.MetadataResponse | Large:
     """Create the topics that are missing, then answer."""
     topics = [new_topic(name, context.settings) for name in missing]
     counts = {
@@ -167,13 +135,12 @@ def to_create(request: asked.MetadataRequest, context: Context) -> list[str]:
 
 
 def respond_or_offload(
-    request: asked.MetadataRequest | AskedOfCluster,
+    request: asked.MetadataRequest,
     context: Context,
     refused: dict[str, ErrorCode],
-) -> answer.MetadataResponse | AnswerForCluster | Large:
+) -> answer.MetadataResponse | Large:
     """Answer, off the loop if that is much to write."""
-    wanted = request.request if isinstance(request, AskedOfCluster) else request
-    if is_large(wanted, context.image):
+    if is_large(request, context.image):
         return Large(lambda: respond(request, context, refused))
     return respond(request, context, refused)
 
@@ -192,22 +159,21 @@ def is_large(request: asked.MetadataRequest, image: Image) -> bool:
 
 
 def respond(
-    request: asked.MetadataRequest | AskedOfCluster,
+    request: asked.MetadataRequest,
     context: Context,
     refused: dict[str, ErrorCode],
-) -> answer.MetadataResponse | AnswerForCluster:
+) -> answer.MetadataResponse:
     """Put the answer together."""
-    wanted = request.request if isinstance(request, AskedOfCluster) else request
     image, told = context.image, brokers(context)
     reachable = frozenset(each.node_id for each in told)
-    operations = TOPIC_OPERATIONS if wanted.include_topic_authorized_operations else NOT_ASKED
-    if wanted.topics is None:
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if request.topics is None:
         topics: Iterable[answer.MetadataResponseTopic] = (
             described(topic, image, reachable, operations)
             for _, topic in sorted(image.topics_by_name.items())
         )
     else:
-        topics = (one(each, image, reachable, operations, refused) for each in told_of(wanted))
+        topics = (one(each, image, reachable, operations, refused) for each in told_of(request))
     response = answer.MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=told,
@@ -216,7 +182,14 @@ def respond(
         topics=tuple(topics),
         error_code=ErrorCode.NONE,
     )
-    return AnswerForCluster(response) if isinstance(request, AskedOfCluster) else response
+    tell_of_cluster(request, response)
+    return response
+
+
+def tell_of_cluster(request: Any, response: Any) -> None:  # noqa: ANN401 - as above
+    """Tell a request of v8 to v10 what is allowed on the cluster, if it asks."""
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
 
 
 def told_of(request: asked.MetadataRequest) -> Iterable[asked.MetadataRequestTopic]:
@@ -248,9 +221,10 @@ def one(
     if topic is not None:
         return described(topic, image, reachable, operations)
     if wanted.name is None or wanted.topic_id is not None:
-        return absent(None, wanted.topic_id, ErrorCode.UNKNOWN_TOPIC_ID, NOT_ASKED)
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        return absent(None, wanted.topic_id, code, NOT_ASKED, is_internal=False)
     code = refused.get(wanted.name) or absence_of(wanted.name)
-    return absent(wanted.name, None, code, operations)
+    return absent(wanted.name, None, code, operations, is_internal=is_internal(wanted.name))
 
 
 def find(wanted: asked.MetadataRequestTopic, image: Image) -> Topic | None:
@@ -265,13 +239,15 @@ def absent(
     topic_id: UUID | None,
     code: ErrorCode,
     operations: int,
+    *,
+    is_internal: bool,
 ) -> answer.MetadataResponseTopic:
     """Say why a topic is not described."""
     return answer.MetadataResponseTopic(
         error_code=code,
         name=name,
         topic_id=topic_id,
-        is_internal=is_internal(name),
+        is_internal=is_internal,
         partitions=(),
         topic_authorized_operations=operations,
     )

@@ -13,93 +13,104 @@ Versions:
   topic ids instead of names. Before v9 a missing group is ILLEGAL_GENERATION.
 """
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large, Ordered
 from strom.broker.turns import AT_ONCE, serve_each
 from strom.groups.committing import Commit, NewOffset
 from strom.groups.owners import Author
 from strom.groups.records import NO_TOPIC_ID
-from strom.metadata.image import Topic
+from strom.metadata import image
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    TopicCommitted,
-    TopicOffsets,
-)
+from strom.wire.messages import kafka_message
+from strom.wire.primitives import ms_of
+
+asked = kafka_message("offset_commit", "request")
+answer = kafka_message("offset_commit", "response")
+#: Messages, and a request's topics, with the fields of all versions: kio's types have one's.
+Request: TypeAlias = Any
+Response: TypeAlias = Any
+Topic: TypeAlias = Any
 
 KEY = 8
 VERSIONS = range(2, 11)
 
-#: Where the code of an offset that the coordinator was given goes.
-Places = list[tuple[TopicCommitted, int]]
+TOPIC_IDS_FROM = 10
+
+#: The partitions of the response that wait for the coordinator's codes.
+Places = list[Any]
 
 
 def handle(
-    request: OffsetCommitRequest, context: Context
-) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse] | Ordered:
+    request: Request, context: Context
+) -> Response | Coroutine[Any, Any, Response] | Ordered:
     """Have the group's coordinator commit what can be committed."""
     if sum(len(each.partitions) for each in request.topics) <= AT_ONCE:
-        return commit(request, context)
+        return commit(request, request.topics, context)
     return Ordered(commit_in_turns(request, context))
 
 
-async def commit_in_turns(request: OffsetCommitRequest, context: Context) -> Large:
+async def commit_in_turns(request: Request, context: Context) -> Large:
     """Commit many offsets a portion at a time."""
-    responses = await serve_each(cut(request), lambda piece: commit(piece, context))
+    responses = await serve_each(
+        cut(request.topics), lambda topics: commit(request, topics, context)
+    )
     return Large(lambda: joined(request, responses))
 
 
-def cut(request: OffsetCommitRequest) -> Iterator[OffsetCommitRequest]:
-    """Yield the request in pieces that are committed at once."""
-    topics: list[TopicOffsets] = []
+def cut(topics: Iterable[Topic]) -> Iterator[list[Topic]]:
+    """Yield the topics in pieces that are committed at once."""
+    piece: list[Topic] = []
     left = AT_ONCE
-    for name, topic_id, partitions in request.topics:
+    for topic in topics:
         start = 0
-        while start < len(partitions):
-            some = partitions[start : start + left]
-            topics.append(TopicOffsets(name, topic_id, some))
+        while start < len(topic.partitions):
+            some = topic.partitions[start : start + left]
+            piece.append(
+                asked.OffsetCommitRequestTopic(
+                    name=topic.name, topic_id=topic.topic_id, partitions=some
+                )
+            )
             start += len(some)
             left -= len(some)
             if left == 0:
-                yield request._replace(topics=topics)
-                topics, left = [], AT_ONCE
-    if topics:
-        yield request._replace(topics=topics)
+                yield piece
+                piece, left = [], AT_ONCE
+    if piece:
+        yield piece
 
 
-def joined(
-    request: OffsetCommitRequest, responses: list[OffsetCommitResponse]
-) -> OffsetCommitResponse:
+def joined(request: Request, responses: list[Response]) -> Response:
     """Return one answer for all pieces, with the topics as they were asked about."""
     rest = (each for one in responses for topic in one.topics for each in topic.partitions)
-    return OffsetCommitResponse(
-        [
-            TopicCommitted(name, topic_id, list(islice(rest, len(partitions))))
-            for name, topic_id, partitions in request.topics
-        ]
+    return respond(
+        [answer_of(topic, list(islice(rest, len(topic.partitions)))) for topic in request.topics]
     )
 
 
 def commit(
-    request: OffsetCommitRequest, context: Context
-) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
+    request: Request, topics: Iterable[Topic], context: Context
+) -> Response | Coroutine[Any, Any, Response]:
     """Have the coordinator commit all of it in one decision."""
-    topics: list[TopicCommitted] = []
+    answers = []
     offsets: list[NewOffset] = []
     places: Places = []
-    for asked in request.topics:
-        answer = TopicCommitted(asked.name, asked.topic_id, [])
-        topics.append(answer)
-        read_topic(asked, find_topic(asked, context), answer, (offsets, places))
-    response = OffsetCommitResponse(topics)
+    for each in topics:
+        known = find_topic(each, context)
+        answers.append(answer_of(each, read_topic(each, known, (offsets, places), context)))
+    response = respond(answers)
     if not offsets:
         return response
-    author = Author(request.member_id, request.epoch, request.instance_id, version=context.version)
-    wanted = Commit(request.group_id, author, offsets, request.retention_ms)
+    author = Author(
+        request.member_id,
+        request.generation_id_or_member_epoch,
+        request.group_instance_id,
+        version=context.version,
+    )
+    wanted = Commit(request.group_id, author, offsets, ms_of(request.retention_time))
     try:
         shard = context.parts.groups.shard_for(request.group_id)
         codes = shard.run(shard.machine.commit_offsets, wanted, context.now_ms)
@@ -111,45 +122,69 @@ def commit(
     return response
 
 
-def find_topic(asked: TopicOffsets, context: Context) -> Topic | None:
+def find_topic(topic: Topic, context: Context) -> image.Topic | None:
     """Return the topic that is meant, if there is one."""
-    if asked.name is None:
-        return context.image.topics_by_id.get(asked.topic_id or NO_TOPIC_ID)
-    return context.image.topics_by_name.get(asked.name)
+    if context.version >= TOPIC_IDS_FROM:
+        return context.image.topics_by_id.get(topic.topic_id or NO_TOPIC_ID)
+    return context.image.topics_by_name.get(topic.name)
 
 
 def read_topic(
-    asked: TopicOffsets,
-    topic: Topic | None,
-    answer: TopicCommitted,
+    topic: Topic,
+    known: image.Topic | None,
     taken: tuple[list[NewOffset], Places],
-) -> None:
+    context: Context,
+) -> list[Any]:
     """Take the offsets of partitions that exist; answer for the others."""
     offsets, places = taken
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if topic is None and asked.name is None:
+    if known is None and context.version >= TOPIC_IDS_FROM:
         missing = ErrorCode.UNKNOWN_TOPIC_ID
-    for index, offset, leader_epoch, metadata in asked.partitions:
-        if topic is None or index not in topic.partitions:
-            answer.partitions.append((index, missing))
-            continue
-        offsets.append(NewOffset(topic.name, index, offset, leader_epoch, metadata, topic.id))
-        places.append((answer, len(answer.partitions)))
-        answer.partitions.append((index, ErrorCode.NONE))
+    answers = []
+    for each in topic.partitions:
+        index = each.partition_index
+        if known is None or index not in known.partitions:
+            code = missing
+        else:
+            code = ErrorCode.NONE
+            offsets.append(
+                NewOffset(
+                    known.name,
+                    index,
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.committed_metadata,
+                    known.id,
+                )
+            )
+        told = answer.OffsetCommitResponsePartition(partition_index=index, error_code=code)
+        answers.append(told)
+        if code is ErrorCode.NONE:
+            places.append(told)
+    return answers
+
+
+def answer_of(topic: Topic, partitions: list[Any]) -> Any:  # noqa: ANN401 - a response's topic
+    """Answer for a topic, named as it was asked about."""
+    return answer.OffsetCommitResponseTopic(
+        name=topic.name, topic_id=topic.topic_id, partitions=partitions
+    )
+
+
+def respond(topics: list[Any]) -> Response:
+    """Answer for all topics."""
+    return answer.OffsetCommitResponse(throttle_time=NO_THROTTLE, topics=topics)
 
 
 def fill(places: Places, codes: list[ErrorCode]) -> None:
     """Put the coordinator's codes where they belong."""
-    for (answer, position), code in zip(places, codes, strict=True):
-        if code is not ErrorCode.NONE:
-            answer.partitions[position] = answer.partitions[position][0], code
+    for place, code in zip(places, codes, strict=True):
+        place.error_code = code
 
 
 async def fill_later(
-    response: OffsetCommitResponse,
-    places: Places,
-    coming: Coroutine[Any, Any, list[ErrorCode]],
-) -> OffsetCommitResponse:
+    response: Response, places: Places, coming: Coroutine[Any, Any, list[ErrorCode]]
+) -> Response:
     """Answer once the offsets are committed, or cannot be."""
     try:
         codes = await coming

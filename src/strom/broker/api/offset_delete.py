@@ -21,7 +21,7 @@ from strom.broker.context import Context, Large
 from strom.broker.coordinating import shard_of
 from strom.broker.turns import answer_of, pieces, serve_each
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.offset_delete.v0 import request as asked
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from strom.broker.shard import Shard
     from strom.groups.machine import GroupMachine
 else:
-    answer = lazy("kio.schema.offset_delete.v0.response")
+    answer = kafka_message("offset_delete", "response")
 
 KEY = 47
 VERSIONS = range(1)

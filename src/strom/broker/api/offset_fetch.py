@@ -15,10 +15,11 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any, TypeAlias
 from uuid import UUID
 
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Large
 from strom.groups.committing import Answer, Answers, Query, Wanted, fetch
 from strom.groups.machine import GroupMachine
@@ -26,54 +27,98 @@ from strom.groups.offsets import Offsets
 from strom.groups.records import NO_TOPIC_ID
 from strom.replicated.machine import Decision, KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.offset_fetch import (
-    CODE_FROM,
-    TOPIC_IDS_FROM,
-    GroupFound,
-    GroupWanted,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    PartitionFound,
-    TopicFound,
-)
+from strom.wire.messages import kafka_message
 
-KEY: Final = 9
-VERSIONS: Final = range(1, 11)
+asked = kafka_message("offset_fetch", "request")
+answer = kafka_message("offset_fetch", "response")
+#: Messages, and a request's group, with the fields of all versions: kio's types have one's.
+Request: TypeAlias = Any
+Response: TypeAlias = Any
+GroupWanted: TypeAlias = Any
+#: A response's group, topic and partition.
+GroupFound: TypeAlias = Any
+TopicFound: TypeAlias = Any
+PartitionFound: TypeAlias = Any
+
+KEY = 9
+VERSIONS = range(1, 11)
+
+CODE_FROM = 2
+GROUPS_FROM = 8
+TOPIC_IDS_FROM = 10
+
+NO_OFFSET = -1
+NO_LEADER_EPOCH = -1
 
 #: A group weighs as much as offsets are asked for, and this much more.
-GROUP_WEIGHT: Final = 5
+GROUP_WEIGHT = 5
 #: So much takes two milliseconds to find.
-WEIGHT_AT_ONCE: Final = 500
+WEIGHT_AT_ONCE = 500
 
 #: What a group has committed, or what will say so in a thread.
-Found = GroupFound | Callable[[], GroupFound]
+Found = Any
 #: The names of the topics that were asked for; None where an id is not known.
 Names = list[str | None]
 
 
-def handle(
-    request: OffsetFetchRequest, context: Context
-) -> OffsetFetchResponse | Coroutine[Any, Any, OffsetFetchResponse | Large]:
+def upgrade(request: Request, version: int) -> None:
+    """Read the one group of the older versions."""
+    if version >= GROUPS_FROM:
+        return
+    topics = request.topics
+    if topics is not None:
+        topics = tuple(
+            asked.OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes)
+            for each in topics
+        )
+    request.groups = (asked.OffsetFetchRequestGroup(group_id=request.group_id, topics=topics),)
+
+
+def downgrade(response: Response, version: int) -> None:
+    """Put the one group's topics and code at the top."""
+    if version >= GROUPS_FROM:
+        return
+    (only,) = response.groups
+    response.error_code = only.error_code
+    response.topics = tuple(
+        answer.OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                answer.OffsetFetchResponsePartition(
+                    partition_index=each.partition_index,
+                    committed_offset=each.committed_offset,
+                    committed_leader_epoch=each.committed_leader_epoch,
+                    metadata=each.metadata,
+                    error_code=each.error_code,
+                )
+                for each in topic.partitions
+            ),
+        )
+        for topic in only.topics
+    )
+
+
+def handle(request: Request, context: Context) -> Response | Coroutine[Any, Any, Response | Large]:
     """Ask the coordinator of each group."""
     if is_much(request, context):
         return find_in_turns(request, context)
     found = [find(group, request.require_stable, context) for group in request.groups]
-    groups = [each for each in found if isinstance(each, GroupFound)]
-    if len(groups) == len(found):
-        return OffsetFetchResponse(groups)
-    return gather(found)
+    if any(isinstance(each, Coroutine) for each in found):
+        return gather(found)
+    return respond(found)
 
 
-async def gather(
-    found: list[GroupFound | Coroutine[Any, Any, GroupFound]],
-) -> OffsetFetchResponse:
+def respond(groups: list[GroupFound]) -> Response:
+    """Answer for all groups."""
+    return answer.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)
+
+
+async def gather(found: list[GroupFound | Coroutine[Any, Any, GroupFound]]) -> Response:
     """Wait for the answers that are still to come."""
-    return OffsetFetchResponse(
-        [each if isinstance(each, GroupFound) else await each for each in found]
-    )
+    return respond([await each if isinstance(each, Coroutine) else each for each in found])
 
 
-def is_much(request: OffsetFetchRequest, context: Context) -> bool:
+def is_much(request: Request, context: Context) -> bool:
     """Whether more is asked for than is found at once."""
     weighs = 0
     for each in request.groups:
@@ -86,7 +131,7 @@ def is_much(request: OffsetFetchRequest, context: Context) -> bool:
 def weight(wanted: GroupWanted, context: Context) -> int:
     """Return how much there is to find for a group."""
     if wanted.topics is not None:
-        return GROUP_WEIGHT + sum(len(each.partitions) for each in wanted.topics)
+        return GROUP_WEIGHT + sum(len(each.partition_indexes) for each in wanted.topics)
     try:
         offsets = context.parts.groups.shard_for(wanted.group_id).machine.offsets
     except KafkaError:
@@ -94,7 +139,7 @@ def weight(wanted: GroupWanted, context: Context) -> int:
     return GROUP_WEIGHT + len(offsets.of(wanted.group_id))
 
 
-async def find_in_turns(request: OffsetFetchRequest, context: Context) -> Large:
+async def find_in_turns(request: Request, context: Context) -> Large:
     """Ask about many groups a few at a time; look through many offsets of one in a thread."""
     found: list[Found] = []
     left = WEIGHT_AT_ONCE
@@ -109,9 +154,7 @@ async def find_in_turns(request: OffsetFetchRequest, context: Context) -> Large:
         left -= weighs
         told_now = find(wanted, request.require_stable, context)
         found.append(await told_now if isinstance(told_now, Coroutine) else told_now)
-    return Large(
-        lambda: OffsetFetchResponse([each() if callable(each) else each for each in found])
-    )
+    return Large(lambda: respond([each() if callable(each) else each for each in found]))
 
 
 async def copy(wanted: GroupWanted, require_stable: bool, context: Context) -> Found:
@@ -147,7 +190,7 @@ def read(wanted: GroupWanted, require_stable: bool, context: Context) -> tuple[N
     topics = None
     if wanted.topics is not None:
         topics = [
-            Wanted(name, each.topic_id or NO_TOPIC_ID, each.partitions)
+            Wanted(name, each.topic_id or NO_TOPIC_ID, each.partition_indexes)
             for name, each in zip(names, wanted.topics, strict=True)
             if name is not None
         ]
@@ -189,17 +232,42 @@ def name_of(topic_id: UUID | None, context: Context) -> str | None:
 def told(wanted: GroupWanted, names: Names, answers: Answers, context: Context) -> GroupFound:
     """Answer for a group."""
     if wanted.topics is None:
-        return GroupFound(wanted.group_id, all_topics(answers, context))
+        return group_found(wanted, all_topics(answers, context))
     coming = iter(answers)
     topics = []
-    for known, (name, topic_id, partitions) in zip(names, wanted.topics, strict=True):
+    for known, topic in zip(names, wanted.topics, strict=True):
         if known is None:
-            missing = ErrorCode.UNKNOWN_TOPIC_ID
-            found = [PartitionFound(each, error_code=missing) for each in partitions]
+            found = nothing_of(topic, ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             found = [partition(each) for each in next(coming)[1]]
-        topics.append(TopicFound(name, topic_id, found))
-    return GroupFound(wanted.group_id, topics)
+        topics.append(topic_found(topic.name, topic.topic_id, found))
+    return group_found(wanted, topics)
+
+
+def group_found(
+    wanted: GroupWanted, topics: list[TopicFound], code: ErrorCode = ErrorCode.NONE
+) -> GroupFound:
+    """Answer for a group."""
+    return answer.OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics, error_code=code)
+
+
+def topic_found(name: str, topic_id: UUID | None, partitions: list[PartitionFound]) -> TopicFound:
+    """Answer for a topic."""
+    return answer.OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=partitions)
+
+
+def nothing_of(topic: Any, code: ErrorCode) -> list[PartitionFound]:  # noqa: ANN401 - a request's
+    """Tell of each partition why nothing can be told."""
+    return [
+        answer.OffsetFetchResponsePartitions(
+            partition_index=each,
+            committed_offset=NO_OFFSET,
+            committed_leader_epoch=NO_LEADER_EPOCH,
+            metadata="",
+            error_code=code,
+        )
+        for each in topic.partition_indexes
+    ]
 
 
 def all_topics(answers: Answers, context: Context) -> list[TopicFound]:
@@ -212,24 +280,28 @@ def all_topics(answers: Answers, context: Context) -> list[TopicFound]:
             if topic is None:
                 continue
             topic_id = topic.id
-        topics.append(TopicFound(name, topic_id, [partition(each) for each in found]))
+        topics.append(topic_found(name, topic_id, [partition(each) for each in found]))
     return topics
 
 
-def partition(answer: Answer) -> PartitionFound:
+def partition(found: Answer) -> PartitionFound:
     """Answer for a partition."""
-    index, value, code = answer
-    if value is None:
-        return PartitionFound(index, error_code=code)
-    return PartitionFound(index, value.offset, value.leader_epoch, value.metadata, code)
+    index, value, code = found
+    return answer.OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET if value is None else value.offset,
+        committed_leader_epoch=NO_LEADER_EPOCH if value is None else value.leader_epoch,
+        metadata="" if value is None else value.metadata,
+        error_code=code,
+    )
 
 
 def refused(wanted: GroupWanted, code: ErrorCode, context: Context) -> GroupFound:
     """Tell why nothing can be told of a group."""
     if context.version >= CODE_FROM:
-        return GroupFound(wanted.group_id, [], code)
+        return group_found(wanted, [], code)
     topics = [
-        TopicFound(name, topic_id, [PartitionFound(each, error_code=code) for each in partitions])
-        for name, topic_id, partitions in wanted.topics or ()
+        topic_found(topic.name, topic.topic_id, nothing_of(topic, code))
+        for topic in wanted.topics or ()
     ]
-    return GroupFound(wanted.group_id, topics)
+    return group_found(wanted, topics)

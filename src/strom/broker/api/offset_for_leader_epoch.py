@@ -19,7 +19,7 @@ from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Ordered
 from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.offset_for_leader_epoch.v4 import request as asked
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Reply = answer.OffsetForLeaderEpochResponse
 else:
-    answer = lazy("kio.schema.offset_for_leader_epoch.v4.response")
+    answer = kafka_message("offset_for_leader_epoch", "response")
 
 KEY = 23
 VERSIONS = range(2, 5)

@@ -41,7 +41,6 @@ from strom.log.appending import Appended
 from strom.metadata.topics import is_internal
 from strom.records.validate import InvalidRecords, check_field
 from strom.replication.partition import Partition
-from strom.wire.codec import ProduceResponse
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.produce import (
     NO_OFFSET,
@@ -50,6 +49,7 @@ from strom.wire.produce import (
     ProducePartition,
     ProducePartitionResponse,
     ProduceRequest,
+    ProduceResponse,
     ProduceTopic,
     ProduceTopicResponse,
 )

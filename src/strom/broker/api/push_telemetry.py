@@ -21,13 +21,13 @@ from strom.broker.otlp import read_push
 from strom.broker.telemetry import RESERVED_IDS, client_of, require
 from strom.records.compression import Codec
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.push_telemetry.v0 import request as asked
     from kio.schema.push_telemetry.v0 import response as answer
 else:
-    answer = lazy("kio.schema.push_telemetry.v0.response")
+    answer = kafka_message("push_telemetry", "response")
 
 KEY = 72
 VERSIONS = range(1)

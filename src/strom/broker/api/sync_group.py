@@ -11,9 +11,11 @@ Versions:
 - v3 brings instance ids; v5 must say the protocol and its type, else INCONSISTENT_GROUP_PROTOCOL.
 """
 
-from collections.abc import Coroutine
-from typing import Any, Final
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
 from strom.broker.shard import Shard
@@ -22,13 +24,23 @@ from strom.groups.classic.replies import Synced
 from strom.groups.classic.syncing import SyncRequest
 from strom.groups.machine import GroupMachine
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
+from strom.wire.messages import kafka_message
 
-KEY: Final = 14
-VERSIONS: Final = range(6)
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from kio.schema.sync_group.v5 import request as asked
+    from kio.schema.sync_group.v5 import response as answer
+else:
+    answer = kafka_message("sync_group", "response")
+
+KEY = 14
+VERSIONS = range(6)
+
+PROTOCOL_FROM = 5
 
 #: Of an assignment that could not be written; a refusal has one of the others.
-UNWRITTEN: Final = (
+UNWRITTEN = (
     ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -36,8 +48,8 @@ UNWRITTEN: Final = (
 
 
 def handle(
-    request: SyncGroupRequest, context: Context
-) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse] | Waiting:
+    request: asked.SyncGroupRequest, context: Context
+) -> answer.SyncGroupResponse | Coroutine[Any, Any, answer.SyncGroupResponse] | Waiting:
     """Have the coordinator share the work, or wait until it is shared."""
     try:
         shard = shard_of(request.group_id, context)
@@ -47,7 +59,7 @@ def handle(
     sync = read_request(request)
     now_ms = context.now_ms
 
-    def told(reply: Synced | KafkaError) -> SyncGroupResponse:
+    def told(reply: Synced | KafkaError) -> answer.SyncGroupResponse:
         if isinstance(reply, KafkaError):
             if sync.assignments and reply.code in UNWRITTEN:
                 share_again(shard, sync, reply.code, now_ms)
@@ -57,23 +69,23 @@ def handle(
     return settle(shard, members.sync, sync, now_ms, told)
 
 
-def check_protocol(request: SyncGroupRequest, context: Context) -> None:
+def check_protocol(request: asked.SyncGroupRequest, context: Context) -> None:
     """Refuse who must say what it thinks to be in, and does not."""
     silent = request.protocol_type is None or request.protocol_name is None
     if silent and context.version >= PROTOCOL_FROM:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
-def read_request(request: SyncGroupRequest) -> SyncRequest:
+def read_request(request: asked.SyncGroupRequest) -> SyncRequest:
     """Read who wants its part, and what the leader brings."""
     return SyncRequest(
         request.group_id,
         request.member_id,
-        request.instance_id,
+        request.group_instance_id,
         request.generation_id,
         request.protocol_type,
         request.protocol_name,
-        request.assignments,
+        {each.member_id: each.assignment for each in request.assignments},
     )
 
 
@@ -84,6 +96,12 @@ def share_again(
     shard.decide_alone(members.fail_to_share, shard.machine, sync, code, now_ms)
 
 
-def respond(synced: Synced) -> SyncGroupResponse:
+def respond(synced: Synced) -> answer.SyncGroupResponse:
     """Tell a member its part."""
-    return SyncGroupResponse(synced.error, synced.protocol_type, synced.protocol, synced.assignment)
+    return answer.SyncGroupResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=synced.error,
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol,
+        assignment=synced.assignment,
+    )

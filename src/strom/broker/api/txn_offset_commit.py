@@ -38,13 +38,13 @@ from strom.groups.owners import Author
 from strom.metadata.image import Topic
 from strom.transactions.transaction import Producer
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.txn_offset_commit.v5 import request as asked
     from kio.schema.txn_offset_commit.v5 import response as answer
 else:
-    answer = lazy("kio.schema.txn_offset_commit.v5.response")
+    answer = kafka_message("txn_offset_commit", "response")
 
 KEY = 28
 VERSIONS = range(6)

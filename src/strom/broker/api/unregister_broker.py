@@ -17,13 +17,13 @@ from strom.broker.answers import NO_THROTTLE
 from strom.broker.context import Context
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.unregister_broker.v0 import request as asked
     from kio.schema.unregister_broker.v0 import response as answer
 else:
-    answer = lazy("kio.schema.unregister_broker.v0.response")
+    answer = kafka_message("unregister_broker", "response")
 
 KEY = 64
 VERSIONS = range(1)

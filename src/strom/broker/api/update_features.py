@@ -12,7 +12,6 @@ Versions:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from strom.broker.answers import NO_THROTTLE
@@ -20,17 +19,19 @@ from strom.broker.context import Context
 from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.metadata.feature_decisions import FeatureUpdate, UpgradeType
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import import_schema, lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
+    from kio.schema.update_features.v1 import response as answer
     from kio.schema.update_features.v2 import request as asked
-    from kio.schema.update_features.v2 import response as answer
 else:
-    asked = lazy("kio.schema.update_features.v2.request")
-    answer = lazy("kio.schema.update_features.v2.response")
+    asked = kafka_message("update_features", "request")
+    answer = kafka_message("update_features", "response")
 
 KEY = 57
 VERSIONS = range(3)
+
+WAYS_FROM = 1
 
 #: Kafka puts the name of the code where a message would be.
 NO_ERROR_TEXT = "NONE"
@@ -38,48 +39,18 @@ NO_ERROR_TEXT = "NONE"
 WAYS = {int(way): way for way in UpgradeType}
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerByFeature:
-    """An answer that older versions give feature by feature."""
-
-    response: answer.UpdateFeaturesResponse
-    features: tuple[str, ...]
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self.response, name)
-
-
-def upgrade(old: Any, request: asked.UpdateFeaturesRequest) -> asked.UpdateFeaturesRequest:  # noqa: ANN401
+def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
     """Read the flag of the oldest version."""
-    if old.__version__ > 0:
-        return request
-    updates = tuple(
-        replace(
-            update,
-            upgrade_type=UpgradeType.SAFE_DOWNGRADE
-            if before.allow_downgrade
-            else UpgradeType.UPGRADE,
-        )
-        for before, update in zip(old.feature_updates, request.feature_updates, strict=True)
-    )
-    return replace(request, feature_updates=updates)
-
-
-def downgrade(response: AnswerByFeature, old: Any) -> Any:  # noqa: ANN401
-    """Answer feature by feature."""
-    result = import_schema(type(old).__module__).UpdatableFeatureResult
-    return replace(
-        old,
-        results=tuple(
-            result(feature=name, error_code=ErrorCode.NONE, error_message=NO_ERROR_TEXT)
-            for name in response.features
-        ),
-    )
+    if version >= WAYS_FROM:
+        return
+    for update in request.feature_updates:
+        downgrades = update.allow_downgrade
+        update.upgrade_type = UpgradeType.SAFE_DOWNGRADE if downgrades else UpgradeType.UPGRADE
 
 
 async def handle(
     request: asked.UpdateFeaturesRequest, context: Context
-) -> answer.UpdateFeaturesResponse | AnswerByFeature:
+) -> answer.UpdateFeaturesResponse:
     """Have the controller move the levels."""
     parts = context.parts
     code, message, done = (
@@ -97,11 +68,16 @@ async def handle(
         )
     except KafkaError as error:
         code, message, done = error.code, error.message, ()
-    response = answer.UpdateFeaturesResponse(
-        throttle_time=NO_THROTTLE, error_code=code, error_message=message
+    # Up to version 1 the answer is given feature by feature.
+    results = tuple(
+        answer.UpdatableFeatureResult(
+            feature=name, error_code=ErrorCode.NONE, error_message=NO_ERROR_TEXT
+        )
+        for name in done
     )
-    newest = context.version == VERSIONS[-1]
-    return response if newest else AnswerByFeature(response, done)
+    return answer.UpdateFeaturesResponse(
+        throttle_time=NO_THROTTLE, error_code=code, error_message=message, results=results
+    )
 
 
 def read_update(update: asked.FeatureUpdateKey) -> FeatureUpdate:

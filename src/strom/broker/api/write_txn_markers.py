@@ -24,13 +24,13 @@ from strom.broker.turns import answer_of
 from strom.records.record import Producer
 from strom.transactions.transaction import TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.lazy import lazy
+from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.write_txn_markers.v2 import request as asked
     from kio.schema.write_txn_markers.v2 import response as answer
 else:
-    answer = lazy("kio.schema.write_txn_markers.v2.response")
+    answer = kafka_message("write_txn_markers", "response")
 
 KEY = 27
 VERSIONS = range(1, 3)

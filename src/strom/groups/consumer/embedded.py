@@ -11,13 +11,13 @@ from typing import Final
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import by_topic
 from strom.metadata.image import Image
+from strom.wire.messages import read_message, write_message
 from strom.wire.primitives import INT16, MalformedFrame
-from strom.wire.versioned import message, of, read_message, write_message
+from strom.wire.schema import NEVER, message, of
 
 #: What a group's protocol type must be for its members to speak this.
 CONSUMER: Final = "consumer"
 NEWEST: Final = 3
-NEVER: Final = 2**15
 
 
 @message(newest=NEWEST, flexible_since=NEVER)
