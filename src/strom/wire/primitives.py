@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The few encodings that the hand-written codecs share.
 
 Everything else is read and written by kio. These messages are hot: they are parsed in
