@@ -16,9 +16,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(PY) -m pytest -p no:randomly
 PURE = STROM_TESTS_IN_SHORT=1 $(PYTEST) -q -m "not slow and not java" --durations=5
 ALL = $(PYTEST) -q --durations=25
-# With brokers as processes, Kafka's own tools and clients; the rest has Spark.
+# With what is compiled, brokers as processes, Kafka's own tools and clients; the rest has Spark.
 BROKERS := tests/conformance tests/cli tests/bench tests/broker/test_lost_directory.py \
-	tests/broker/test_quorum.py tests/broker/api/test_alter_replica_log_dirs.py
+	tests/broker/test_quorum.py tests/broker/api/test_alter_replica_log_dirs.py tests/test_compiled.py
 # What takes as long as all the other pure tests.
 PURE_FIRST := tests/broker tests/cli tests/log tests/records tests/testing
 SECONDS ?= 600

@@ -101,49 +101,6 @@ def test_api_modules_define_their_key_versions_and_handler():
         assert "Versions:" in head, path.name
 
 
-def compiled_modules():
-    """The names in setup.py of the modules that mypyc compiles."""
-    setup = ast.parse((ROOT / "setup.py").read_text())
-    (names,) = (
-        ast.literal_eval(node.value)
-        for node in setup.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "COMPILED"
-    )
-    return names
-
-
-def compiled_named_tuples(trees):
-    """What stands in each named tuple of a compiled module, with where that is."""
-    for name in compiled_modules():
-        for node in ast.walk(trees[f"src/strom/{name}.py"]):
-            if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases):
-                for each in node.body:
-                    yield f"{name}: {node.name}", each
-
-
-def test_methods_of_compiled_named_tuples_hold_no_functions(trees):
-    """What mypyc stumbles over, after minutes."""
-    functions = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
-    found = [
-        (where, method.name)
-        for where, method in compiled_named_tuples(trees)
-        if isinstance(method, ast.FunctionDef)
-        for within in ast.walk(method)
-        if isinstance(within, functions) and within is not method
-    ]
-    assert not found
-
-
-def test_compiled_named_tuples_hold_no_views(trees):
-    """What mypyc compiles, and Python cannot import then."""
-    found = [
-        (where, ast.unparse(field))
-        for where, field in compiled_named_tuples(trees)
-        if isinstance(field, ast.AnnAssign) and "memoryview" in ast.unparse(field.annotation)
-    ]
-    assert not found
-
-
 def test_architecture_names_every_package():
     text = (ROOT / "ARCHITECTURE.md").read_text()
     packages = [path.parent.name for path in (ROOT / "src/strom").glob("*/__init__.py")]

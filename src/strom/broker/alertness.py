@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Keeps the loop awake between the requests of a client that waits for each of its answers.
 
 Such a client sends its next request as soon as it has the answer to the last one. If the loop goes

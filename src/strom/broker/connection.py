@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One client's connection: frames in, answers out, in the order of the requests.
 
     bytes ──▶ frames ──▶ dispatch ──▶ a slot per request ──▶ answers, first slot first

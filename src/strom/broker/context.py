@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a handler may use: the broker's parts, and who is asking."""
 
 from __future__ import annotations

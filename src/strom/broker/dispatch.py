@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """From a frame to its handler, and from the handler's reply to the connection.
 
 A handler is `handle(request, context)`. What it does before it returns is its append phase:

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """When logs are made durable: as their settings ask, when a segment is left, and early.
 
 No fsync waits on the loop. Data reach the disk by themselves (BRK-10); what is done here is

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a broker takes from the machine it runs on: the seams that a simulator replaces.
 
 Nothing else in the broker reads a clock, draws an id, starts a thread or opens a socket. A

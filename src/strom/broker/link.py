@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One socket that takes bytes and file slices to send.
 
     owner.receive_buffer() ──recv_into──▶ owner.on_received(count) … owner.on_closed(error)

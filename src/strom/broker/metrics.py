@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What the broker counts, and how a Prometheus server reads it.
 
 Counting happens on the hot path, so it is plain integers in slots. They become metrics, under

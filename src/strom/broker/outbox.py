@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Small answers wait here until the loop has done what came with their requests.
 
 To send an answer wakes its client up, and that costs more than to make it. Members of a group, or

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What the system has in memory of a file, so that nobody waits for a disk on the loop.
 
     cachestat (Linux 6.5)    tells of every page

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What some batches of a Produce request need before they can be appended, done off the loop.
 
 - A topic with a `compression.type` of its own has them recompressed.

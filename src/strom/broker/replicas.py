@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The partitions that this broker holds: their logs opened, created, taken out of use.
 
     follow(image, delta)   creates, deletes and changes partitions as the metadata says

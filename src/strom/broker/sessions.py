@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Incremental fetch sessions (KIP-227): what a fetcher wants, remembered between its requests.
 
     request epoch   session id   meaning

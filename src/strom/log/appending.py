@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Appending to a log: a batch is checked, placed, written, and then part of it.
 
     place_as_leader   the batch is right, and has its offsets in it; the log is as it was

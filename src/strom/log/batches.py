@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Walking from batch to batch through a segment's file.
 
 `walk` reads every byte and waits for the disk; `peek` and `find` read a few headers for a

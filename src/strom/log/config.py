@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What can be set for one partition's log; the names are the topic settings of Kafka."""
 
 from dataclasses import dataclass

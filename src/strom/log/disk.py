@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The few things the log asks of a disk, and the disk of the operating system.
 
 The log touches files through `Disk` and `File` alone, so that the simulator can put a disk there

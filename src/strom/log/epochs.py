@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Which leader wrote what: `leader-epoch-checkpoint`, one line for each leader's first offset.
 
     0           version

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The two sparse indexes of a segment: offset to position, and time to offset.
 
     .index      8 bytes: last offset of a batch, relative to the segment's base | its position

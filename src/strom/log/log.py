@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One partition on disk: append at the end, read from an offset on.
 
     directory/

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What can be read of a file without waiting for the disk.
 
     RWF_NOWAIT (Linux 4.14)  reads what is in memory, and no more

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a log knows of its producers: their sequence numbers and their open transactions.
 
 A producer with an id numbers its records. The log takes a batch only if it continues the numbers

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Which segments of a log have to go, oldest first: read no more, too old, or too much (RET-05)."""
 
 from typing import NamedTuple

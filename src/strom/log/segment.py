@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """One segment of a log: a file of batches, and the indexes that help to find one.
 
 The name of all its files is the offset that its first batch has or would have. Batches are
@@ -459,8 +460,7 @@ class Segment:
 
     def truncate(self, offset: int) -> None:
         """Cut off every batch that ends at the offset or later."""
-        position = patiently(lambda: self.locate(offset))
-        self.cut(position)
+        self.cut(patiently(lambda: self.locate(offset)))
         relative = offset - self.base_offset
         times = self.time_index().truncated(relative)
         self.set_indexes(self.offset_index().truncated(relative), times)

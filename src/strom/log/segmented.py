@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A log as a row of segments: rolled, flushed, cut, retained, closed. What is in them is for
 appending.py and log.py.
 

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The header of a record batch (magic 2), read and patched in place.
 
     offset  size  field                      offset  size  field

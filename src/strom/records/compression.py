@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The five codecs of a record batch: none, gzip, snappy, lz4, zstd.
 
 A batch's records are compressed as one piece. What is written can be read by every client:

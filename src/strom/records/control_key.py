@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The keys of control records: what such a record is.
 
     key   = version int16 | type int16

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """How much can come out of compressed records, told without decompressing them.
 
 The bounds hold whatever the data claims, so they say what belongs into a thread: gzip, snappy and

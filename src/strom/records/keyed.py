@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Batches of keys and values that are all of one time, without headers: what coordinators write.
 
 Such a batch is what `write_batch` makes of the same records, byte for byte. It is put together here

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """lz4 in its frame format, as Java's reader takes it: blocks that do not lean on each other.
 
     magic 4 | flags 1 | largest block 1 | checksum of the header 1

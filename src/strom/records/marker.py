@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Markers, the ends of transactions: one control record, alone in its batch.
 
     key   = version int16 | type int16

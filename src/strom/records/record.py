@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Records: read out of a batch, and written into one.
 
     record = length varint | attributes int8 | timestamp delta varlong | offset delta varint

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What a broker refuses to append from a client, with Kafka's codes and words.
 
 A batch is judged by its 61 bytes, its checksum, and one walk over its records (`walk`), which

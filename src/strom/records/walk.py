@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The way to look into a batch's records without an object for each of them.
 
 `walk` is compiled (`_walk.pyx`) where the install could build it, and in Python otherwise

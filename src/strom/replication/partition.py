@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """A partition's replica on this broker, and its role: leader, or not.
 
 The leader appends what producers send, knows how far its followers have come, and lets readers

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """How far the replicas of a partition have come, as its leader sees it.
 
 The high watermark is the smallest end offset among the in-sync replicas (REP-10): what is

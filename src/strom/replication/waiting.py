@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Waiting for partitions to grow: one waiter, many partitions, one deadline.
 
 A waiter is told of every rise of a partition's high watermark and of every change that its

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """From a frame to the newest version's request, and from its response to bytes.
 
 A frame is a request header and a body. The header's shape depends on the version of the body:

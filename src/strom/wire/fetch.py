@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Fetch (key 1), read and written by hand: what is fetched stays in its file.
 
     v5   log start offset                 v12  the flexible encoding, diverging epochs

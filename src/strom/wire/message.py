@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """What every message that is made from kio's schemas can do: be compared and shown."""
 
 from typing import ClassVar

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """The encodings of Kafka's protocol: what made and hand-written readers and writers share.
 
 A message is parsed in place, by position, from a buffer that holds the whole frame. A read past

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Produce (key 0), read and written by hand: the records are never copied.
 
 v3   the first with record batches        v9   the flexible encoding

@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Fetch (key 1): hand out record batches as they lie in their files.
 
 Behaviour:

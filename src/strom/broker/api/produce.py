@@ -1,3 +1,4 @@
+# Compiled by mypyc.
 """Produce (key 0): append record batches to partitions this broker leads.
 
 Behaviour:
