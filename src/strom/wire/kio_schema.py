@@ -12,6 +12,7 @@ Metadata alone has twenty-eight. What is read is of one form, which kio generate
 import ast
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from strom.wire.schema import NEVER, STRUCT, Field, Schema, Struct, implicit_default
@@ -28,20 +29,34 @@ class Version(NamedTuple):
     structs: dict[str, tuple[Field, ...]]
 
 
+def data_of_kio() -> list[str]:
+    """Return the names of the messages that are neither request nor response: records of logs."""
+    names = sorted(each.name for each in files("kio").joinpath("schema").iterdir())
+    return [name for name in names if _modules(name, "data")]
+
+
 @cache
 def schema_of_kio(name: str, kind: str) -> Schema:
     """Return the schema of `create_topics`, `request`; LookupError if kio has no such message."""
-    directory = files("kio").joinpath("schema", name)
-    versions: dict[int, Version] = {}
-    for each in directory.iterdir() if directory.is_dir() else ():
-        module = each.joinpath(f"{kind}.py")
-        if module.is_file():
-            versions[int(each.name[1:])] = read_version(module.read_text(encoding="utf-8"))
+    versions = {
+        version: read_version(module.read_text(encoding="utf-8"))
+        for version, module in _modules(name, kind).items()
+    }
     if not versions:
         raise LookupError(f"kio has no {kind} of {name}")
     flexible = [version for version, read in versions.items() if read.is_flexible]
     newest = versions[max(versions)]
     return Schema(newest.api_key, min(flexible, default=NEVER), tuple(_merged(versions)))
+
+
+def _modules(name: str, kind: str) -> dict[int, Traversable]:
+    """Return kio's modules of a message by version."""
+    directory = files("kio").joinpath("schema", name)
+    modules = {
+        each.name: each.joinpath(f"{kind}.py")
+        for each in (directory.iterdir() if directory.is_dir() else ())
+    }
+    return {int(name[1:]): each for name, each in modules.items() if each.is_file()}
 
 
 def _merged(versions: dict[int, Version]) -> list[Struct]:

@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """AddPartitionsToTxn (key 24): take partitions into a transaction, or ask whether they are in.
 
 Behaviour:

@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """ConsumerGroupHeartbeat (key 68): all that a member of a consumer group ever asks (KIP-848).
 
 Behaviour:

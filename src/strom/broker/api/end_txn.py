@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """EndTxn (key 26): commit or abort a transaction.
 
 Behaviour:

@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """Heartbeat (key 12): a member of a classic group says that it lives.
 
 Behaviour:

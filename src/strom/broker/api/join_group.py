@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """JoinGroup (key 11): become a member of a classic group, or stay one in its next round.
 
 Behaviour:

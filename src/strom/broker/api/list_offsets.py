@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """ListOffsets (key 2): the offset at a time, or at one of the log's ends.
 
 Behaviour:

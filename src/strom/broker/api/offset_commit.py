@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """OffsetCommit (key 8): note how far a group has read.
 
 Behaviour:

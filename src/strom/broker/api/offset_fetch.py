@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """OffsetFetch (key 9): tell how far groups have read.
 
 Behaviour:

@@ -1,3 +1,4 @@
+# Messages compiled by mypyc.
 """SyncGroup (key 14): the leader brings everybody's part of the work, each member fetches its own.
 
 Behaviour:
