@@ -7,9 +7,9 @@
   the blocks of lz4 frames, and what is in memory of a file. Without it `strom.records.walk`,
   `columns`, `packing`, `lz4_frame` and `strom.log.nowait` use those in Python.
 - Each module with the line MARKER, by mypyc: the way of the bytes, from the sockets to the log and
-  back. An API module with the line MESSAGES_MARKER has its messages compiled. Without a compiler the
-  same files run as Python. An editable install leaves them alone: who changes a module wants to run
-  what is in the file.
+  back. The messages of an API module with the line MESSAGES_MARKER are compiled too. Without a
+  compiler the same files run as Python. An editable install leaves them alone: an engineer who
+  changes a module wants to run what is in the file.
 
 All is `optional`: where there is no C compiler the install goes on without. A wheel is built from
 a copy of the sources, so that nothing that is made lies beside them.

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-#: The line that setup.py looks for.
+#: The lines that setup.py looks for: of a module, and of an API whose messages are compiled.
 MARKER = "# Compiled by mypyc."
+MESSAGES_MARKER = "# Messages compiled by mypyc."
 SOURCES = Path(__file__).resolve().parents[1] / "src"
 COPY = os.environ.get("STROM_COMPILED")
 
@@ -33,18 +34,21 @@ pytestmark = [
 ]
 
 
-def marked():
-    """Return the names of the modules that have the marker."""
-    return sorted(
-        ".".join(path.relative_to(SOURCES).with_suffix("").parts)
-        for path in SOURCES.rglob("*.py")
-        if MARKER in path.read_text().splitlines()
-    )
+def marked(marker):
+    """Return the paths of the modules that have the marker."""
+    return [
+        path.relative_to(SOURCES).with_suffix("")
+        for path in sorted(SOURCES.rglob("*.py"))
+        if marker in path.read_text().splitlines()
+    ]
 
 
 def test_every_marked_module_is_compiled_and_loads():
-    names = marked()
+    apis = [path.name for path in marked(MESSAGES_MARKER)]
+    names = [".".join(path.parts) for path in marked(MARKER)]
+    assert apis
     assert names
+    names += [f"strom.wire.made.{api}_{kind}" for api in apis for kind in ("request", "response")]
     run = subprocess.run(
         [sys.executable, "-c", LOADING, *names],
         env={**os.environ, "PYTHONPATH": COPY},
@@ -59,3 +63,17 @@ def test_every_marked_module_is_compiled_and_loads():
         if not loaded.get(name, "").endswith(tuple(EXTENSION_SUFFIXES))
     }
     assert not wrong
+
+
+def test_messages_that_were_made_at_build_time_are_those_of_kio():
+    """The tests of the messages, with the modules that are shipped."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/wire"],
+        cwd=SOURCES.parent,
+        env={**os.environ, "PYTHONPATH": COPY},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-5000:]
+    assert " passed" in run.stdout

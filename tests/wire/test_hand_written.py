@@ -69,7 +69,7 @@ def test_a_produce_request_is_read_as_kio_writes_it(version, records, transactio
     message=st.one_of(st.none(), st.text(max_size=9)),
     leader=st.one_of(st.none(), st.just(produce.Leader(3, 9))),
 )
-def test_a_produce_response_reads_in_kio_as_it_was_bytes_of(
+def test_a_produce_response_reads_in_kio_as_it_was_written(
     version, code, offset, errors, message, leader
 ):
     answer = produce.ProducePartitionResponse(
@@ -174,7 +174,7 @@ def test_a_fetch_request_is_read_as_kio_writes_it(version, offset, epoch, sessio
     diverging=st.one_of(st.none(), st.just((3, 99))),
     leader=st.one_of(st.none(), st.just(produce.Leader(1, 2))),
 )
-def test_a_fetch_response_reads_in_kio_as_it_was_bytes_of(
+def test_a_fetch_response_reads_in_kio_as_it_was_written(
     version, aborted, records, diverging, leader
 ):
     part = fetch.Slice(records, 0, len(records))

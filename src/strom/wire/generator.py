@@ -61,6 +61,18 @@ TO_PACKED = {
     "datetime_i64": "time_ms_of({})",
 }
 
+#: A base class would have to be compiled where one of its heirs is, and only there.
+OPERATIONS = """
+    def __eq__(self, other: object) -> bool:
+        return is_same(self, other)
+
+    def __hash__(self) -> int:
+        return hash_of(self)
+
+    def __repr__(self) -> str:
+        return shown(self)
+"""
+
 HEAD = '''"""{title}; generated."""
 
 from datetime import timedelta
@@ -69,7 +81,7 @@ from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from strom.wire.errors import ErrorCode
-from strom.wire.message import Message
+from strom.wire.message import hash_of, is_same, shown
 from strom.wire.primitives import (
     NO_ID,
     Buffer,
@@ -146,7 +158,7 @@ def class_source(described: Struct) -> str:
     attributes = described.attributes()
     names = "".join(f'"{name}", ' for name in attributes).strip()
     lines = [
-        f"class {described.name}(Message):",
+        f"class {described.name}:",
         f"    __slots__ = ({names})",
         f"    FIELDS: ClassVar[tuple[str, ...]] = ({names})",
     ]
@@ -154,7 +166,7 @@ def class_source(described: Struct) -> str:
         given = ", ".join(f"{name}: Any = {each.default}" for name, each in attributes.items())
         lines += ["", f"    def __init__(self, *, {given}) -> None:"]
         lines += [f"        self.{name} = {name}" for name in attributes]
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, OPERATIONS))
 
 
 def functions_source(schema: Schema, versions: Iterable[int]) -> str:
@@ -214,7 +226,8 @@ def are_numbers(field: Field) -> bool:
 
 def element_of(field: Field) -> Field:
     """Return what the elements of an array are."""
-    return field._replace(name="_element", is_array=False, nullable=field.holds_none, tag=None)
+    name = f"_each_{field.name}"
+    return field._replace(name=name, is_array=False, nullable=field.holds_none, tag=None)
 
 
 class _Functions:
@@ -302,7 +315,7 @@ class _Functions:
             f"_{field.name}: list[Any] = []",
             "for _ in range(_count):",
             *(f"    {line}" for line in self._read_one(element, at)),
-            f"    _{field.name}.append(_element)",
+            f"    _{field.name}.append({element.name})",
             f"{field.name} = tuple(_{field.name})",
         ]
         if field.nullable:
@@ -381,11 +394,14 @@ class _Functions:
         if are_numbers(field):
             lines = [f'{out} += numbers_of(values, {flexible}, "{LETTERS[field.kind]}")']
         else:
-            lines = [f"{out} += count_of(len(values), {flexible})", "for _element in values:"]
+            lines = [
+                f"{out} += count_of(len(values), {flexible})",
+                f"for {element.name} in values:",
+            ]
             if is_packed(element):
                 lines += [f"    {line}" for line in self._write_packed([element], out, "")]
             else:
-                lines.append("    " + self._write_value(element, "_element", out))
+                lines.append("    " + self._write_value(element, element.name, out))
         if field.nullable:
             absent = f"    {out} += count_of(-1, {flexible})"
             lines = ["if values is None:", absent, "else:", *(f"    {line}" for line in lines)]

@@ -1,23 +1,21 @@
-# Compiled by mypyc.
-"""What every message that is made from kio's schemas can do: be compared and shown."""
+"""What the classes of messages that are made can do: be compared and shown, by their FIELDS."""
 
-from typing import ClassVar
+from typing import Any
 
 
-class Message:
-    """A message, or a struct inside one; `generator` makes the classes."""
+def is_same(message: Any, other: object) -> bool:  # noqa: ANN401 - any message
+    """Return whether both are of one class, with equal fields."""
+    if type(other) is not type(message):
+        return False
+    return all(getattr(message, name) == getattr(other, name) for name in message.FIELDS)
 
-    __slots__ = ()
-    FIELDS: ClassVar[tuple[str, ...]] = ()
 
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.FIELDS)
+def hash_of(message: Any) -> int:  # noqa: ANN401 - any message
+    """Return the hash of a message."""
+    return hash(tuple([getattr(message, name) for name in message.FIELDS]))
 
-    def __hash__(self) -> int:
-        return hash(tuple([getattr(self, name) for name in self.FIELDS]))
 
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.FIELDS)
-        return f"{type(self).__name__}({fields})"
+def shown(message: Any) -> str:  # noqa: ANN401 - any message
+    """Show a message as its constructor would make it."""
+    fields = ", ".join(f"{name}={getattr(message, name)!r}" for name in message.FIELDS)
+    return f"{type(message).__name__}({fields})"
