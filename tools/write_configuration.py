@@ -1,6 +1,6 @@
-"""Write docs/configuration.md from the definitions of the settings.
+"""Write docs/configuration.md from the table of the settings.
 
-Run it after a change of a definition; a test fails until it has been run.
+Run it after a change of the table; a test fails until it has been run.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,9 +11,7 @@ from strom.metadata.settings.catalogue import (
     CLIENT_METRICS,
     GROUP,
     TOPIC,
-    TOPIC_STANDS_FOR,
     UNITS,
-    group_stands_for,
 )
 from strom.metadata.settings.definition import TYPE_NAMES, USED, Setting
 
@@ -63,16 +61,16 @@ def page() -> str:
     """Return the text of the page."""
     parts = [HEAD, "# Broker settings\n"]
     for subject, settings in BROKER_SUBJECTS.items():
-        parts += [f"## {subject}\n", table(settings, "change", lambda each: each.mode)]
+        parts += [f"## {subject}\n", table(settings.values(), "change", lambda each: each.mode)]
     parts += [
         "# Topic settings\n",
         "Where a topic sets nothing of its own, the broker's setting stands in.\n",
-        table(TOPIC.values(), "broker's", topic_stands_for),
+        table(TOPIC.values(), "broker's", stand_ins),
         "# Group settings\n",
         "Where a group sets nothing of its own, the broker's setting stands in.\n",
-        table(GROUP.values(), "broker's", lambda each: quoted(group_stands_for(each.name))),
+        table(GROUP.values(), "broker's", stand_ins),
         "# Client metrics subscriptions\n",
-        table(CLIENT_METRICS.values(), "broker's", lambda _: ""),
+        table(CLIENT_METRICS.values(), "broker's", stand_ins),
     ]
     return "\n".join(parts)
 
@@ -88,18 +86,12 @@ def table(settings: Iterable[Setting], title: str, column: Callable[[Setting], s
     return "\n".join(lines) + "\n"
 
 
-def topic_stands_for(setting: Setting) -> str:
-    """Name the broker settings that stand in for a topic's."""
-    name = TOPIC_STANDS_FOR.get(setting.name)
-    if name is None:
+def stand_ins(setting: Setting) -> str:
+    """Name the broker settings that stand in for a topic's or a group's."""
+    if not setting.stand_in:
         return ""
-    names = [each for each, _ in UNITS[name]] if name in UNITS else [name]
-    return ", ".join(quoted(each) for each in names)
-
-
-def quoted(name: str | None) -> str:
-    """Write a name as code, nothing if there is none."""
-    return f"`{name}`" if name else ""
+    names = [name for name, _ in UNITS.get(setting.stand_in, [(setting.stand_in, 1)])]
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def kind(setting: Setting) -> str:

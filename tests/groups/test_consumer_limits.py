@@ -4,7 +4,7 @@ from strom.groups.consumer.assignors import ASSIGNORS
 from strom.groups.consumer.limits import limits_of
 from strom.metadata.image import Image
 from strom.metadata.settings import BrokerSettings
-from strom.metadata.settings.groups import ASSIGNOR_NAMES
+from strom.metadata.settings.group_rules import ASSIGNOR_NAMES
 
 
 def limits(static=None, cluster=None):

@@ -1,28 +1,34 @@
-"""The definitions against the facts of Apache Kafka 4.3.1 (§3.1, TOP-18, RET-01…05)."""
+"""The table of the settings, and what its definitions make of values (§3.1, TOP-18, RET-01…05).
 
+tests/conformance/test_settings.py compares the table with Apache Kafka.
+"""
+
+import pkgutil
+import re
 from pathlib import Path
 
 import pytest
 
 from strom.log.config import LogConfig
-from strom.metadata.settings import BrokerSettings
-from strom.metadata.settings.catalogue import (
-    BROKER,
-    CLIENT_METRICS,
-    GROUP,
-    INTERNAL,
-    TOPIC,
-    TOPIC_STANDS_FOR,
-    UNITS,
-    group_stands_for,
+from strom.metadata.settings import BrokerSettings, table
+from strom.metadata.settings.catalogue import BROKER, CLIENT_METRICS, GROUP, TOPIC, UNITS
+from strom.metadata.settings.checks import check_of
+from strom.metadata.settings.definition import (
+    CLASS,
+    CLUSTER_WIDE,
+    DOUBLE,
+    INT,
+    LIST,
+    PASSWORD,
+    PER_BROKER,
+    READ_ONLY,
+    RUN_TIME,
+    STRING,
+    parse,
 )
-from strom.metadata.settings.definition import CLASS, PASSWORD, TYPE_NAMES
 
 HERE = Path(__file__).parent
 KINDS = {"broker": BROKER, "topic": TOPIC, "group": GROUP, "client-metrics": CLIENT_METRICS}
-
-#: Kafka refuses to start without them; Strom starts a single node.
-STROM_HAS_A_DEFAULT = {"node.id", "process.roles", "controller.listener.names"}
 
 
 def rows(name, columns):
@@ -30,29 +36,59 @@ def rows(name, columns):
     return [line.split("|", columns - 1) for line in lines if not line.startswith("#")]
 
 
-FACTS = rows("kafka_4_3_settings.txt", 8)
+def test_every_line_of_the_table_is_a_setting_and_every_reason_has_one():
+    text = pkgutil.get_data(table.PACKAGE, table.FILE).decode()
+    _, reasons, *sections = re.split(r"^\[.*\]$", text, flags=re.MULTILINE)
+    lines = [cells(line) for section in sections for line in section.splitlines() if line]
+    assert len(lines) == sum(map(len, KINDS.values()))
+    named = [cells(line)[0] for line in reasons.splitlines() if line]
+    assert sorted(named) == sorted({line[7] for line in lines} - {""})
 
 
-def test_every_setting_of_kafka_is_defined_and_ours_have_names_of_their_own():
-    for kind, definitions in KINDS.items():
-        ours = {name for name in definitions if name.startswith("strom.")}
-        assert definitions.keys() - ours == {fact[1] for fact in FACTS if fact[0] == kind}
+def cells(line):
+    return [cell.strip() for cell in line.split("|")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_definitions_agree_with_kafka(kind):
-    for _, name, type_name, default, valid, importance, mode, internal in (
-        fact for fact in FACTS if fact[0] == kind
-    ):
-        setting = KINDS[kind][name]
-        assert TYPE_NAMES[setting.type] == type_name, name
-        assert setting.importance == importance, name
-        assert str(setting.check or "") == valid, name
-        assert (name in INTERNAL) == bool(internal), name
-        if kind == "broker":
-            assert setting.mode == mode, name
-        if name not in STROM_HAS_A_DEFAULT:
-            assert setting.show(setting.default) == (None if default == "<<null>>" else default)
+def test_the_words_of_the_table_are_known():
+    for definitions in KINDS.values():
+        for setting in definitions.values():
+            assert setting.importance in ("high", "medium", "low"), setting.name
+            assert setting.mode in (READ_ONLY, PER_BROKER, CLUSTER_WIDE), setting.name
+            assert setting.hidden in ("", "internal", RUN_TIME), setting.name
+            assert not setting.stand_in or setting.stand_in in BROKER, setting.name
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"), [(1, "INTEGER"), (2, "one"), (3, "positive"), (3, "[a,...]"), (7, "why")]
+)
+def test_a_line_that_cannot_be_read_is_named(column, cell):
+    line = cells("a | INT | 1 | [0,...] | low | read-only | | | What it is for.")
+    assert table.read_setting(line, "broker: all", {"": ""}).name == "a"
+    line[column] = cell
+    with pytest.raises((KeyError, ValueError)) as failed:
+        table.read_setting(line, "broker: all", {"": ""})
+    assert failed.value.__notes__ == [f"in settings.txt: {' | '.join(line)}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "valid", "good", "bad"),
+    [
+        (INT, "[1,...,3]", "3", "4"),
+        (DOUBLE, "[0,...,0.5]", "0.5", "0.6"),
+        (STRING, "[a, b]", "b", "B"),
+        (STRING, "(case insensitive) [A, B]", "b", "c"),
+        (STRING, "(not empty)", "a", ""),
+        (LIST, "", "", "a,,b"),
+        (LIST, "[a, b]", "", "c"),
+        (LIST, "(not empty)", "c", ""),
+        (LIST, "(not empty) [a, b]", "a", ""),
+        (INT, "gzip-level", "-1", "0"),
+    ],
+)
+def test_valid_values_are_a_notation_or_a_name(kind, valid, good, bad):
+    check = check_of(kind, valid)
+    assert check.problem("n", parse("n", kind, good)) is None
+    assert check.problem("n", parse("n", kind, bad))
 
 
 def test_every_default_is_valid():
@@ -88,12 +124,11 @@ def test_only_secrets_are_sensitive():
 
 def test_stand_ins_have_the_type_and_default_of_what_they_stand_in_for():
     settings = BrokerSettings()
-    for name, broker_name in TOPIC_STANDS_FOR.items():
-        assert BROKER[broker_name].type == TOPIC[name].type
-        assert settings.of_topic(name) == TOPIC[name].default
-    for name in GROUP:
-        broker_name = group_stands_for(name)
-        assert broker_name is None or BROKER[broker_name].default == GROUP[name].default
+    for name, each in TOPIC.items():
+        assert not each.stand_in or BROKER[each.stand_in].type == each.type
+        assert settings.of_topic(name) == each.default
+    for each in GROUP.values():
+        assert not each.stand_in or BROKER[each.stand_in].default == each.default
     for names in UNITS.values():
         assert all(name in BROKER for name, _ in names)
 

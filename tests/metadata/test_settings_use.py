@@ -5,8 +5,7 @@ import functools
 import importlib.util
 from pathlib import Path
 
-from strom.metadata.settings import catalogue
-from strom.metadata.settings.catalogue import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from strom.metadata.settings.catalogue import BROKER, CLIENT_METRICS, GROUP, TOPIC, broker_names
 from strom.metadata.settings.definition import USED
 
 ROOT = Path(__file__).parent.parent.parent
@@ -60,8 +59,8 @@ def used_names():
     words = words_in_code()
     names = words & (BROKER.keys() | TOPIC.keys() | GROUP.keys() | CLIENT_METRICS.keys())
     # A topic's setting that is read brings its stand-in with it, and that its other units.
-    names |= {stand_in for name, stand_in in catalogue.TOPIC_STANDS_FOR.items() if name in names}
-    names |= {each for name in names for each in catalogue.broker_names(name)}
+    names |= {TOPIC[name].stand_in for name in names if name in TOPIC}
+    names |= {each for name in names for each in broker_names(name)}
     return names
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Image
-from strom.metadata.settings.groups import ASSIGNOR_NAMES
+from strom.metadata.settings.group_rules import ASSIGNOR_NAMES
 from strom.metadata.settings.values import BrokerSettings
 
 

@@ -4,9 +4,9 @@
     loaded.settings.number("num.partitions")
     loaded.settings.log_config({"retention.ms": "1000"})
 
-Names, types, defaults and refusals are Apache Kafka 4.3's. The definitions lie in the modules named
-after their subject; `catalogue` has them all by name. `rules` and `describe` serve the requests
-that change and describe settings, and are imported by those who need them.
+Names, types, defaults and refusals are Apache Kafka 4.3's. The definitions are the lines of
+`settings.txt`; `catalogue` has them all by name. `rules` and `describe` serve the requests that
+change and describe settings, and are imported by those who need them.
 """
 
 from strom.metadata.settings.definition import SettingsError, Value

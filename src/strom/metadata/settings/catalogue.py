@@ -1,24 +1,10 @@
-"""All settings by name, and which broker settings stand in for a topic's or a group's."""
+"""All settings by name, and which of them say the same."""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from strom.metadata.settings import (
-    groups,
-    log,
-    network,
-    observing,
-    quorum,
-    replication,
-    resources,
-    sasl,
-    share,
-    tiered,
-    tls,
-    topics,
-    transactions,
-)
 from strom.metadata.settings.definition import READ_ONLY, Setting
+from strom.metadata.settings.table import OF_BROKER, read_table
 
 
 class Kind(IntEnum):
@@ -38,68 +24,26 @@ class Resource(NamedTuple):
     name: str
 
 
-#: The subjects of the broker's settings, in the order in which they are documented.
+TABLE: Final = read_table()
+
+#: The broker's settings by subject, in the order in which they are documented.
 BROKER_SUBJECTS: Final = {
-    "Node and metadata quorum": quorum.SETTINGS,
-    "Listeners, connections, requests": network.SETTINGS,
-    "Logs": log.SETTINGS,
-    "Replication": replication.SETTINGS,
-    "Groups and offsets": groups.SETTINGS,
-    "Share groups": share.SETTINGS,
-    "Transactions": transactions.SETTINGS,
-    "TLS, authorisation, tokens": tls.SETTINGS,
-    "SASL": sasl.SETTINGS,
-    "Tiered storage": tiered.SETTINGS,
-    "Metrics and quotas": observing.SETTINGS,
+    title.removeprefix(OF_BROKER): settings
+    for title, settings in TABLE.items()
+    if title.startswith(OF_BROKER)
 }
-
 BROKER: Final[dict[str, Setting]] = {
-    each.name: each for settings in BROKER_SUBJECTS.values() for each in settings
+    name: each for settings in BROKER_SUBJECTS.values() for name, each in settings.items()
 }
-TOPIC: Final[dict[str, Setting]] = {each.name: each for each in topics.SETTINGS}
-GROUP: Final[dict[str, Setting]] = {each.name: each for each in resources.GROUP}
-CLIENT_METRICS: Final[dict[str, Setting]] = {each.name: each for each in resources.CLIENT_METRICS}
-
-#: Broker settings that exist only while somebody has set them at run time.
-RUN_TIME_ONLY: Final = frozenset(
-    {
-        "leader.replication.throttled.rate",
-        "follower.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    }
-)
-
-#: Settings that no description shows.
-INTERNAL: Final = frozenset(
-    {
-        "controller.performance.always.log.threshold.ms",
-        "controller.performance.sample.period.ms",
-        "group.consumer.regex.refresh.interval.ms",
-        "group.share.initialize.retry.interval.ms",
-        "group.share.persister.class.name",
-        "internal.metadata.delete.delay.millis",
-        "internal.metadata.log.segment.bytes",
-        "internal.metadata.max.batch.size.in.bytes",
-        "internal.segment.bytes",
-        "log.initial.task.delay.ms",
-        "producer.id.expiration.check.interval.ms",
-        "remote.log.index.file.cache.ttl.ms",
-        "remote.log.manager.task.retry.backoff.max.ms",
-        "remote.log.manager.task.retry.backoff.ms",
-        "remote.log.manager.task.retry.jitter",
-        "server.max.startup.time.ms",
-        "share.coordinator.cold.partition.snapshot.interval.ms",
-        "share.coordinator.state.topic.prune.interval.ms",
-        "unclean.leader.election.interval.ms",
-        "unstable.api.versions.enable",
-        "unstable.feature.versions.enable",
-    }
-)
+TOPIC: Final = TABLE["topic"]
+GROUP: Final = TABLE["group"]
+CLIENT_METRICS: Final = TABLE["client-metrics"]
 
 #: Broker settings that may change at run time, for one broker or for all.
+DYNAMIC: Final = frozenset(name for name, each in BROKER.items() if each.mode != READ_ONLY)
+
 #: What has an effect for one listener alone, with its prefix.
 FOR_A_LISTENER: Final = ("max.connections", "max.connection.creation.rate")
-DYNAMIC: Final = frozenset(name for name, each in BROKER.items() if each.mode != READ_ONLY)
 
 MINUTE_MS: Final = 60 * 1000
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -119,43 +63,6 @@ UNITS: Final = {
     ),
 }
 
-#: The broker setting that stands in for a topic setting that is not given.
-TOPIC_STANDS_FOR: Final = {
-    "cleanup.policy": "log.cleanup.policy",
-    "compression.gzip.level": "compression.gzip.level",
-    "compression.lz4.level": "compression.lz4.level",
-    "compression.type": "compression.type",
-    "compression.zstd.level": "compression.zstd.level",
-    "delete.retention.ms": "log.cleaner.delete.retention.ms",
-    "file.delete.delay.ms": "log.segment.delete.delay.ms",
-    "flush.messages": "log.flush.interval.messages",
-    "flush.ms": "log.flush.interval.ms",
-    "index.interval.bytes": "log.index.interval.bytes",
-    "local.retention.bytes": "log.local.retention.bytes",
-    "local.retention.ms": "log.local.retention.ms",
-    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
-    "max.message.bytes": "message.max.bytes",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.type": "log.message.timestamp.type",
-    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
-    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-    "min.insync.replicas": "min.insync.replicas",
-    "preallocate": "log.preallocate",
-    "retention.bytes": "log.retention.bytes",
-    "retention.ms": "log.retention.ms",
-    "segment.bytes": "log.segment.bytes",
-    "segment.index.bytes": "log.index.size.max.bytes",
-    "segment.jitter.ms": "log.roll.jitter.ms",
-    "segment.ms": "log.roll.ms",
-    "unclean.leader.election.enable": "unclean.leader.election.enable",
-}
-
-#: Group settings that no broker setting stands in for.
-GROUP_ALONE: Final = frozenset(
-    {"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"}
-)
-
 
 def broker_names(name: str) -> tuple[str, ...]:
     """Return the broker settings that say the same as this one, the most telling first."""
@@ -163,11 +70,6 @@ def broker_names(name: str) -> tuple[str, ...]:
         if any(name == each for each, _ in names):
             return tuple(each for each, _ in names)
     return (name,)
-
-
-def group_stands_for(name: str) -> str | None:
-    """Return the broker setting that stands in for a group setting that is not given."""
-    return None if name in GROUP_ALONE else f"group.{name}"
 
 
 def broker_setting(name: str) -> Setting | None:

@@ -1,30 +1,32 @@
 """Which values are valid, in Kafka's words when they are not."""
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
-from strom.metadata.settings.definition import Value, invalid, is_port, text_of
+from strom.metadata.settings.definition import LIST, Check, Value, invalid, is_port, text_of
 
 REPLICAS_FORM: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-PAIR_OR_NOTHING: Final = re.compile("([0-9]+:[0-9]+)?")
+# Patterns that few brokers need are compiled when they are needed.
+PAIR_OR_NOTHING: Final = "([0-9]+:[0-9]+)?"
 #: A time span as Java reads it, none of it negative: a number at least, and one behind the T.
-DURATION: Final = re.compile(
-    r"\+?P(?=.)(?:\+?[0-9]+D)?"
-    r"(?:T(?=.)(?:\+?[0-9]+H)?(?:\+?[0-9]+M)?(?:\+?[0-9]+(?:[.,][0-9]{0,9})?S)?)?",
-    re.IGNORECASE,
+DURATION: Final = (
+    r"(?i)\+?P(?=.)(?:\+?[0-9]+D)?"
+    r"(?:T(?=.)(?:\+?[0-9]+H)?(?:\+?[0-9]+M)?(?:\+?[0-9]+(?:[.,][0-9]{0,9})?S)?)?"
 )
 
 
 class Range(NamedTuple):
-    """Numbers between two bounds, either of which may be missing."""
+    """Numbers from a bound on, and perhaps up to another."""
 
-    low: float | None = None
-    high: float | None = None
+    low: float
+    high: float | None
 
     def problem(self, name: str, value: Value) -> str | None:
         """Say which bound is crossed."""
         assert isinstance(value, int | float)
-        if self.low is not None and value < self.low:
+        if value < self.low:
             return invalid(name, text_of(value), f"Value must be at least {self.low}")
         if self.high is not None and value > self.high:
             return invalid(name, text_of(value), f"Value must be no more than {self.high}")
@@ -67,8 +69,8 @@ class OneOf(NamedTuple):
 class Listed(NamedTuple):
     """A list without empty items; perhaps of a few words, perhaps never empty."""
 
-    words: tuple[str, ...] = ()
-    may_be_empty: bool = True
+    words: tuple[str, ...]
+    may_be_empty: bool
 
     def once_each(self, value: Value) -> Value:
         """Return the list without its repetitions."""
@@ -109,7 +111,7 @@ class Replicas:
     def problem(self, name: str, value: Value) -> str | None:
         """Refuse what is neither."""
         assert isinstance(value, tuple)
-        if value == ("*",) or all(PAIR_OR_NOTHING.fullmatch(item) for item in value):
+        if value == ("*",) or all(re.fullmatch(PAIR_OR_NOTHING, item) for item in value):
             return None
         shown = f"[{', '.join(value)}]"
         wanted = f"a list of replicas in the following format: {REPLICAS_FORM}"
@@ -167,7 +169,7 @@ class OffsetReset:
         if text in ("earliest", "latest"):
             return None
         way, _, span = text.partition(":")
-        if way == "by_duration" and DURATION.fullmatch(span):
+        if way == "by_duration" and re.fullmatch(DURATION, span):
             return None
         wanted = "either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
         why = f"Invalid value `{text}` for configuration {name}. The value must be {wanted}"
@@ -177,13 +179,42 @@ class OffsetReset:
         return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
 
 
-AT_LEAST_0: Final = Range(0)
-AT_LEAST_1: Final = Range(1)
-ANY_LIST: Final = Listed()
-FILLED_LIST: Final = Listed(may_be_empty=False)
-FILLED: Final = Filled()
-GZIP_LEVEL: Final = GzipLevel()
-REPLICAS: Final = Replicas()
-VOTERS: Final = Voters()
-ADDRESSES: Final = Addresses()
-OFFSET_RESET: Final = OffsetReset()
+#: The checks that the table has a name for.
+NAMED: Final[Mapping[str, Check]] = {
+    "addresses": Addresses(),
+    "gzip-level": GzipLevel(),
+    "offset-reset": OffsetReset(),
+    "replicas": Replicas(),
+    "voters": Voters(),
+}
+
+#: What the table says of the words that follow, or of the text.
+NOT_EMPTY: Final = "(not empty)"
+ANY_CASE: Final = "(case insensitive)"
+TO: Final = ",..."
+
+
+@cache
+def check_of(kind: int, valid: str) -> Check | None:
+    """Return the check that the table means by its valid values of a type; None takes all."""
+    if valid in NAMED:
+        return NAMED[valid]
+    may_be_empty, ignores_case = not valid.startswith(NOT_EMPTY), valid.startswith(ANY_CASE)
+    bracketed = valid.removeprefix(NOT_EMPTY).removeprefix(ANY_CASE).strip()
+    if bracketed and not (bracketed.startswith("[") and bracketed.endswith("]")):
+        raise ValueError(f"there is no check {valid!r}")
+    inner = bracketed[1:-1]
+    if TO in inner:
+        low, _, high = inner.partition(TO)
+        return Range(number(low), number(high.removeprefix(",")) if high else None)
+    words = tuple(inner.split(", ")) if inner else ()
+    if kind == LIST:
+        return Listed(words, may_be_empty)
+    if words:
+        return OneOf(words, ignores_case)
+    return None if may_be_empty else Filled()
+
+
+def number(text: str) -> float:
+    """Return a bound as it is written: whole, or with a fraction."""
+    return float(text) if "." in text else int(text)

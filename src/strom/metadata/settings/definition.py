@@ -33,22 +33,18 @@ BLANKS: Final = "".join(map(chr, range(ord(" ") + 1)))
 BLANKS_BETWEEN: Final = " \t\n\v\f\r"
 DOUBLE_SIGNS: Final = frozenset("0123456789+-.e")
 
-HIGH: Final = "high"
-MEDIUM: Final = "medium"
-LOW: Final = "low"
-
 # When a change takes effect: after a restart, at once for one broker, or at once for all.
 READ_ONLY: Final = "read-only"
 PER_BROKER: Final = "per-broker"
 CLUSTER_WIDE: Final = "cluster-wide"
 
+#: What is hidden, and does not count, until somebody sets it at run time.
+RUN_TIME: Final = "run-time"
+
 #: In place of the reason why a setting is accepted but not used.
 USED: Final = ""
 
-NEVER: Final = 2**63 - 1
-INT_MAX: Final = 2**31 - 1
 PORT_MAX: Final = 65_535
-DOUBLE_MAX: Final = 1.7976931348623157e308
 
 
 class SettingsError(Exception):
@@ -79,13 +75,13 @@ class Setting(NamedTuple):
     check: Check | None
     importance: str
     mode: str
+    #: The broker's setting that stands in for a topic's or a group's that is not given; or empty.
+    stand_in: str
+    #: "internal": described only where it was given; RUN_TIME; or empty.
+    hidden: str
     #: Why the broker does well without it; USED if it does not.
     accepted: str
-    doc: str = ""
-
-    def says(self, doc: str) -> "Setting":
-        """Complete the definition with what the setting is for."""
-        return self._replace(doc=doc)
+    doc: str
 
     @property
     def sensitive(self) -> bool:

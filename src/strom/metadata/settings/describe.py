@@ -4,7 +4,7 @@ Sources and their order are Kafka's. A secret is never shown, and neither is the
 that nobody defined: it may be one.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from strom.metadata.settings.catalogue import (
@@ -12,17 +12,13 @@ from strom.metadata.settings.catalogue import (
     CLIENT_METRICS,
     DYNAMIC,
     GROUP,
-    INTERNAL,
-    RUN_TIME_ONLY,
     TOPIC,
-    TOPIC_STANDS_FOR,
     Kind,
     Resource,
     broker_names,
-    group_stands_for,
     without_listener,
 )
-from strom.metadata.settings.definition import UNKNOWN, Setting
+from strom.metadata.settings.definition import RUN_TIME, UNKNOWN, Setting
 from strom.metadata.settings.values import BrokerSettings
 
 # Where a value comes from, by the protocol's numbers.
@@ -97,8 +93,8 @@ def describe_topic(
             described.append(undefined(name, (Synonym(name, None, FROM_TOPIC),)))
             continue
         value = setting.show(settings.of_topic(name, overrides))
-        stands_for = TOPIC_STANDS_FOR.get(name)
-        synonyms = broker_synonyms(settings, stands_for) if stands_for else ()
+        stand_in = setting.stand_in
+        synonyms = broker_synonyms(settings, stand_in) if stand_in else ()
         if name in overrides:
             synonyms = (Synonym(name, value, FROM_TOPIC), *synonyms)
         described.append(defined(setting, value, synonyms))
@@ -148,13 +144,12 @@ def describe_group(
     described = []
     for name in chosen(sorted(GROUP), names):
         setting = GROUP[name]
-        stands_for = group_stands_for(name)
-        if stands_for is None:
-            value = setting.show(setting.default)
-            synonyms: tuple[Synonym, ...] = (Synonym(name, value, FROM_DEFAULT),)
+        if setting.stand_in:
+            value = setting.show(settings[setting.stand_in])
+            synonyms = broker_synonyms(settings, setting.stand_in)
         else:
-            value = setting.show(settings[stands_for])
-            synonyms = broker_synonyms(settings, stands_for)
+            value = setting.show(setting.default)
+            synonyms = (Synonym(name, value, FROM_DEFAULT),)
         if name in overrides:
             value = overrides[name]
             synonyms = (Synonym(name, value, FROM_GROUP), *synonyms)
@@ -176,10 +171,9 @@ def describe_client_metrics(
     return described
 
 
-def shown(defined_names: Iterable[str], given: Mapping[str, str]) -> list[str]:
+def shown(definitions: Mapping[str, Setting], given: Mapping[str, str]) -> list[str]:
     """Return the names to show: those meant for users, and whatever was given."""
-    hidden = INTERNAL | RUN_TIME_ONLY
-    return sorted({name for name in defined_names if name not in hidden} | set(given))
+    return sorted({name for name, each in definitions.items() if not each.hidden} | set(given))
 
 
 def chosen(every: list[str], names: Collection[str] | None) -> list[str]:
@@ -205,7 +199,7 @@ def broker_synonyms(settings: BrokerSettings, name: str) -> tuple[Synonym, ...]:
     found += [
         Synonym(each, None if hidden else settings.default(each), FROM_DEFAULT)
         for each in same
-        if each in BROKER and each not in RUN_TIME_ONLY and BROKER[each].default is not None
+        if each in BROKER and BROKER[each].hidden != RUN_TIME and BROKER[each].default is not None
     ]
     # What stands before the name itself says the same in other units; it decides other names.
     while found and found[0].name != name:

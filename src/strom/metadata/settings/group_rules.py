@@ -1,11 +1,18 @@
 """Which settings of groups will not do together; the words are Kafka's."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from strom.metadata.settings.definition import SettingsError
-from strom.metadata.settings.groups import ASSIGNOR_NAMES
 from strom.metadata.settings.values import BrokerSettings
 
+#: What `group.consumer.assignors` takes, by the name that clients use: also Kafka's classes.
+ASSIGNOR_NAMES: Final[Mapping[str, str]] = {
+    "uniform": "uniform",
+    "range": "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
 KINDS: Final = ("consumer", "share", "streams")
 #: What each kind of group has with a least and a most.
 BOUNDED: Final = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")

@@ -7,13 +7,8 @@ with one line that says what to do. What is odd but harmless comes back as notes
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from strom.metadata.settings.catalogue import (
-    BROKER,
-    FOR_A_LISTENER,
-    RUN_TIME_ONLY,
-    listener_setting,
-)
-from strom.metadata.settings.definition import USED, SettingsError
+from strom.metadata.settings.catalogue import BROKER, FOR_A_LISTENER, listener_setting
+from strom.metadata.settings.definition import RUN_TIME, USED, SettingsError
 from strom.metadata.settings.group_rules import require_sound_groups
 from strom.metadata.settings.listeners import Listeners, connection_limits, read_listeners
 from strom.metadata.settings.values import BrokerSettings
@@ -106,9 +101,10 @@ def notes_on(static: Mapping[str, str], listeners: Listeners) -> list[str]:
 
 def note_on(key: str) -> str | None:
     """Say what is odd about a key, None if nothing is."""
-    if key in RUN_TIME_ONLY:
-        return f"{key} counts only when it is set at run time: remove it"
-    if key in BROKER or key.startswith(HANDED_ON):
+    if key in BROKER:
+        counts = BROKER[key].hidden != RUN_TIME
+        return None if counts else f"{key} counts only when it is set at run time: remove it"
+    if key.startswith(HANDED_ON):
         return None
     if key in REMOVED or key.startswith("zookeeper."):
         return f"{key} has no effect: {REMOVED.get(key, REMOVED['zookeeper.connect'])}; remove it"

@@ -14,7 +14,6 @@ from strom.metadata.settings.catalogue import (
     BROKER,
     DYNAMIC,
     TOPIC,
-    TOPIC_STANDS_FOR,
     UNITS,
     broker_setting,
     listener_setting,
@@ -200,8 +199,8 @@ class BrokerSettings:
             except ValueError:
                 # A value that another version wrote; the broker's own is the safe one.
                 pass
-        broker_name = TOPIC_STANDS_FOR.get(name)
-        if broker_name is None:
+        broker_name = TOPIC[name].stand_in
+        if not broker_name:
             return TOPIC[name].default
         return self.duration_ms(broker_name) if broker_name in UNITS else self[broker_name]
 
