@@ -6,7 +6,9 @@
 #   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash
 #                (KEEP=1 leaves it running, DATABASE=postgresql://... stores it in a database of yours)
 #   make demo-broker  a broker, a stream of telemetry, and what one can do with it
-#   make bench   Strom and Apache Kafka in turn; writes docs/benchmarks.md
+#   make bench   Strom and Apache Kafka in turn; the numbers go to .setup/results.json
+#                (CASES='latency' ROUNDS=1 for a part)
+#   make bench-page  docs/benchmarks.md from the numbers of a run of all cases
 #   make soak    the tests that get better with time: fuzzing, crashes  (SECONDS=600)
 
 PY := .venv/bin/python
@@ -25,7 +27,7 @@ SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools java spark lint check pure-first pure-rest test test-brokers test-rest test-airflow demo demo-broker bench soak
+.PHONY: setup compiled tools java spark lint check pure-first pure-rest test test-brokers test-rest test-airflow demo demo-broker bench bench-page soak
 
 setup:
 	@tools/set-up python
@@ -82,6 +84,9 @@ demo-broker: setup
 
 bench: tools
 	$(PY) -m bench --rounds $(ROUNDS) $(if $(CASES),--cases "$(CASES)")
+
+bench-page: setup
+	$(PY) -m bench.page
 
 soak: tools compiled
 	STROM_COMPILED=$(CURDIR)/.setup/compiled STROM_SOAK_SECONDS=$(SECONDS) $(PYTEST) -q -m soak --timeout=0

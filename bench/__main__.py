@@ -1,12 +1,12 @@
-"""`make bench`: measure Strom and its peers in turn and write docs/benchmarks.md.
+"""`make bench`: measure Strom and its peers in turn; the numbers go to .setup/results.json.
 
 python -m bench --list
 python -m bench --rounds 3
 python -m bench --cases 'throughput: 1 KB' --rounds 1 --quick
-python -m bench --cases groups --add
 """
 
 import argparse
+import datetime
 import fcntl
 import functools
 import itertools
@@ -15,14 +15,14 @@ import sys
 import time
 from contextlib import contextmanager
 
-from bench import report
+from bench import spark
 from bench.case import Effort, in_turn
 from bench.cases import CASES
 from bench.contests import contest_of
-from bench.page import read_page
-from bench.results import Results
-from bench.sides import BUILD, Strom, versions
-from bench.stolen import QUIET, STOLEN
+from bench.report import rows_of, short
+from bench.results import PATH, Results
+from bench.sides import Strom, versions
+from bench.stolen import STOLEN, processor_times, share
 
 LET_IN_SECONDS = 0.2
 QUICK = Effort(
@@ -48,32 +48,28 @@ def main():
     if not chosen:
         sys.exit(f"no case matches {options.cases!r}; --list shows them")
     Strom.install()
-    results = Results(BUILD / "bench.json", *(earlier() if options.add else ()))
-    rows, told = [], versions()
+    results = Results(facts())
     for contest, cases in itertools.groupby(chosen, key=contest_of):
         if reason := contest.missing():
             say(reason)
             continue
-        rows = hold(contest, list(cases), options, results, told)
-    for row in rows:
+        hold(contest, list(cases), options, results)
+    for row in rows_of(results):
         say(row.line())
 
 
-def earlier():
-    """What the page tells of earlier runs, here or elsewhere."""
-    return read_page(report.PAGE.read_text(), CASES, sides_of)
+def facts():
+    """What is compared, when, and on what."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    return {"date": str(today), **versions(), **spark.versions()}
 
 
-def sides_of(case):
-    return contest_of(case).names[: 1 if case.is_alone else None]
-
-
-def hold(contest, cases, options, results, told):
-    """Measure the cases in as many rounds; the rows of the report."""
+def hold(contest, cases, options, results):
+    """Measure the cases in as many rounds."""
     effort = QUICK if options.quick else Effort()
     alone = functools.partial(locked, options.lock)
     for case in cases:
-        results.begin(case, sides_of(case), told)
+        results.begin(case, contest.names[: 1 if case.is_alone else None])
     try:
         for number in range(options.rounds):
             for group, of_group in itertools.groupby(cases, key=lambda case: case.group):
@@ -83,11 +79,9 @@ def hold(contest, cases, options, results, told):
                     turns = sides if number % 2 == 0 else sides[::-1]
                     run_group(turns, of_group, effort, results, alone)
             # After each round, so that a run that is cut off has something to show.
-            results.write()
-            rows = report.write(results, told)
+            results.write(PATH)
     finally:
         contest.close()
-    return rows
 
 
 def read_options():
@@ -95,7 +89,6 @@ def read_options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cases", default="", help="regular expression over 'group: name'")
     parser.add_argument("--quick", action="store_true", help="short loads, to try the bench")
-    parser.add_argument("--add", action="store_true", help="keep the other cases of earlier runs")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--lock", help="a file to lock around each case, as other heavy work does")
     return parser.parse_args()
@@ -115,12 +108,13 @@ def run_group(sides, cases, effort, results, alone):
 
 
 def run_case(case, side, effort, results):
-    begin = time.monotonic()
-    numbers = QUIET.run(lambda: case.run(side, effort), case.repeats)
-    results.add(case, side, numbers)
-    told = ", ".join(f"{bar.number} {report.short(numbers[bar.number])}" for bar in case.bars)
-    taken = f"{numbers[STOLEN]:.0%} stolen"
-    say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s, {taken})")
+    begin, before = time.monotonic(), processor_times()
+    numbers = case.run(side, effort)
+    stolen = share(before, processor_times())
+    results.add(case, side, {**numbers, STOLEN: stolen})
+    told = ", ".join(f"{bar.number} {short(numbers[bar.number])}" for bar in case.bars)
+    lost = "" if stolen is None else f", {stolen:.0%} stolen"
+    say(f"  {case.name}: {side.name} {told}  ({time.monotonic() - begin:.0f} s{lost})")
 
 
 @contextmanager

@@ -61,8 +61,6 @@ class Case:
     is_alone: bool = False
     #: How often it is run in a round, in turn with the peer; more where it is short and differs.
     turns: int = 1
-    #: Whether it can be run again at a broker that has run it, where the host disturbed it.
-    repeats: bool = True
 
 
 def in_turn(sides, turns):

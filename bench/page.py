@@ -1,86 +1,122 @@
-"""docs/benchmarks.md, read back: what an earlier run has left, on whatever machine that was.
+"""`make bench-page`: write docs/benchmarks.md and its plot from the results of one run.
 
-The page has of each number the median and the range, and in its head, by group, how often it was
-measured, at which commit and on what. Rounds that give the same page again stand for those that
-were: the lowest, the highest, and the median as often as is left.
+The page takes a run of all cases: a part would stand beside nothing else.
 """
 
-import re
+import sys
+from pathlib import Path
 
-from bench.results import ROUNDS, VARYING
+from bench import spark
+from bench.cases import CASES
+from bench.contests import contest_of
+from bench.report import rows_of
+from bench.results import PATH, Results
 
-_FACT = re.compile(r"- ([^:]+): (.*)")
-_OF_GROUPS = re.compile(r"(.*) \(([a-z]+(?:, [a-z]+)*)\)")
-_NUMBER = r"(-?[\d.,]+(?:e[+-]\d+)?)"
-_CELL = re.compile(rf"{_NUMBER} \({_NUMBER} to {_NUMBER}\)")
+DOCS = Path(__file__).parent.parent / "docs"
 
+HEAD = """\
+# Strom and Apache Kafka, side by side
 
-def read_page(text, cases, names_of):
-    """What was measured of the cases, and with what, each by the name of the case.
+Made by `make bench-page` from one run of `make bench`; do not edit. Both brokers are loaded in
+turn, case by case, on the same machine and disk, with their defaults but that deleted files go at
+once, in rounds, alternating which goes first; Strom on the system's own Python, if it is of the
+same version, as Kafka on its Java. A cell is the median (and the range) of these, the ratio is
+Strom : Kafka of the medians. In the section on Spark two connectors are compared in the same way,
+at one broker. Loads come from librdkafka (`bench/load.py`, `bench/coordinators.py`) and, for Java's
+batches, from Kafka's own producer-perf-test and consumer-perf-test. What librdkafka consumes is
+read by kcat, from its start to its end, on one core, and told not to rest while its queue is full,
+nor at the end of a partition. Kafka's tools run in a JVM that stays up for all loads
+(`bench/perf_tools.py`), so that its code is compiled. Loads are short, and run three times in each
+round, in turn. MB are 10^6 bytes of values; CPU is the broker's, user and system, for all of it.
+For groups both brokers are told not to wait for more members or between assignments; their members
+(`bench/members.py`) have no waits of their own, as a client library has: a heartbeat is due when
+there may be something to hear. A commit of a transaction is timed from when its records are
+written. The bar of producers beside compaction is on Strom's own number. The KB per partition are
+what 3,000 more of them add: for Kafka to the objects alive on its heap after a full collection, for
+Strom to all of its anonymous memory. Where the machine is a virtual one, its host takes processor
+time for others, now and then half of it; the list has what the runs lost: the median and the most.
 
-    `names_of` tells which sides a case has, ours first.
-    """
-    facts = read_facts(text.partition("\n## ")[0])
-    rows = read_rows(text)
-    measured, versions = {}, {}
-    for case in cases:
-        if not all((case.name, bar.number) in rows for bar in case.bars):
-            continue
-        told = {name: value_for(case.group, facts.get(name, {})) for name in VARYING}
-        # Where cases of a group were measured more often than others the page tells both.
-        rounds = max(map(int, re.findall(r"\d+", told[ROUNDS])), default=1)
-        cells = {bar.number: rows[case.name, bar.number] for bar in case.bars}
-        measured[case.name] = {
-            side: rounds_of({number: both[place] for number, both in cells.items()}, rounds)
-            for place, side in enumerate(names_of(case))
-        }
-        versions[case.name] = told
-    return measured, versions
+{facts}
 
+**{met} of {total} bars met.**
 
-def read_rows(text):
-    """Both cells of every row, by case and number."""
-    rows = {}
-    for line in text.splitlines():
-        cells = [each.strip() for each in line.strip("|").split("|")]
-        if line.startswith("|") and _CELL.fullmatch(cells[2]):
-            rows[cells[0], cells[1]] = cells[2], cells[3]
-    return rows
+![ratios](benchmarks.svg)
 
-
-def rounds_of(cells, count):
-    """As many rounds as there were, with what the cells tell of their numbers."""
-    rounds = [{} for _ in range(count)]
-    for number, cell in cells.items():
-        found = _CELL.fullmatch(cell)
-        middle, low, high = (float(each.replace(",", "")) for each in found.groups())
-        for each in rounds:
-            each[number] = middle
-        if count > 1:
-            rounds[0][number], rounds[-1][number] = low, high
-    return rounds
+"""
+TABLE = """\
+| case | number | {own} | {peer} | ratio | bar | |
+|---|---|---|---|---|---|---|
+"""
+#: What is to be known of a group beyond what is said of all.
+INTROS = {"spark": f"{spark.INTRO}\n"}
 
 
-def read_facts(head):
-    """What the page's list says of each group, by name and group."""
-    facts = {}
-    for line in head.splitlines():
-        if (found := _FACT.fullmatch(line)) and found[1] in VARYING:
-            facts[found[1]] = by_group(found[2])
-    return facts
+def main():
+    if not PATH.exists():
+        sys.exit(f"there is no {PATH}: run make bench")
+    results = Results.read(PATH)
+    if missing := len(CASES) - len(results.of(CASES)):
+        sys.exit(f"{PATH} lacks {missing} of {len(CASES)} cases, and the page takes all of one run")
+    write(results, DOCS)
 
 
-def value_for(group, values):
-    """What was told of the group, or of all."""
-    return values.get(group) or values.get(None) or "not told"
+def write(results, directory):
+    """Write the page and the plot."""
+    rows = rows_of(results)
+    (directory / "benchmarks.md").write_text(page_of(results, rows))
+    plot([row for row in rows if row.is_plotted], directory / "benchmarks.svg")
 
 
-def by_group(told):
-    """One value for each group that it names; for None, if it names none, as it is for all."""
-    values = {}
-    for part in told.split("; "):
-        if not (found := _OF_GROUPS.fullmatch(part)):
-            return {None: told}
-        for group in found[2].split(", "):
-            values[group] = f"{values[group]}, {found[1]}" if group in values else found[1]
-    return values
+def page_of(results, rows):
+    """The text of the page."""
+    cases = results.of(CASES)
+    facts = {
+        **results.facts,
+        "rounds": results.rounds(cases),
+        "taken by the host": results.stolen(cases),
+    }
+    text = HEAD.format(
+        facts="\n".join(f"- {name}: {value}" for name, value in facts.items()),
+        met=sum(row.met for row in rows),
+        total=sum(row.counts for row in rows),
+    )
+    for group in dict.fromkeys(case.group for case in cases):
+        text += section(group, [row for row in rows if row.case.group == group])
+    return text.rstrip() + "\n"
+
+
+def section(group, rows):
+    """The group's table, headed by who was compared."""
+    own, peer = contest_of(rows[0].case).names
+    lines = "\n".join(row.line() for row in rows)
+    table = TABLE.format(own=own, peer=peer)
+    return f"## {group.capitalize()}\n\n{INTROS.get(group, '')}{table}{lines}\n\n"
+
+
+def plot(rows, path):
+    """Each ratio as a line from 1, with its bar as a mark."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    # Letters, not their outlines: a tenth of the size.
+    mpl.rcParams["svg.fonttype"] = "none"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(10, 0.22 * len(rows) + 1.5))
+    places = range(len(rows), 0, -1)
+    colours = ["#2a7f62" if row.met else "#b3432b" for row in rows]
+    axes.hlines(places, 1, [row.found for row in rows], color=colours, linewidth=4)
+    bars = [row.bar.limit for row in rows]
+    axes.plot(bars, places, "|", color="black", markersize=8, label="bar")
+    axes.set_yticks(places, [f"{row.case.name}: {row.bar.number}" for row in rows], fontsize=6)
+    axes.set_xscale("log")
+    axes.axvline(1, color="grey", linewidth=0.8)
+    axes.set_xlabel("Strom : its peer")
+    axes.legend(loc="lower right", fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -241,19 +241,13 @@ the last row; what is read goes to `noop`. Latency is from sending a record to r
 query made of it; both write at least once there, without lingering. The first query of a session is
 the first of all in a JVM of its own, the peer's in a session where nothing is begun for ours; its
 bar is on the difference. 10 GB are the 1 GB topic ten times, in the same workers; their memory is
-what is resident.
-
-- PySpark: {pyspark}
-- the peer: {peer}, resolved by Maven (`tests/peer/connector.xml`)
+what is resident. Maven resolves the peer (`tests/peer/connector.xml`).
 """
 
 
-def intro():
-    """What is to be known of the section, with the versions of both."""
+def versions():
+    """Which connectors are compared: PySpark's version is ours, too."""
     pom = (nodes.PEER.parent / "connector.xml").read_text()
     found = re.findall(r"<artifactId>(.*?)</artifactId>\s*<version>\$\{(.*?)\}", pom)
     named = [f"{name} {pom.partition(f'<{key}>')[2].partition('<')[0]}" for name, key in found]
-    return INTRO.format(
-        pyspark=importlib.metadata.version("pyspark"),
-        peer=", ".join(named),
-    )
+    return {"PySpark": importlib.metadata.version("pyspark"), "Spark's connector": ", ".join(named)}

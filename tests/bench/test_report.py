@@ -1,18 +1,13 @@
-"""What the benchmark's page makes of measured numbers."""
+"""What the bench tells of measured numbers, and how it loads."""
 
 import subprocess
 import sys
 
 import pytest
 
-from bench import report
 from bench.case import ROOT, Bar, Case, Measure, in_turn
-from bench.cases import CASES
-from bench.contests import BROKERS, CONNECTORS, contest_of
-from bench.page import by_group, read_page
 from bench.perf_tools import rate_read
 from bench.report import Row
-from bench.results import Results
 from bench.stage import thirds
 from tests import nodes
 
@@ -50,90 +45,6 @@ def test_a_number_may_have_no_peer_or_no_bar():
     told = row(Bar("MB"), [120])
     assert not told.counts
     assert told.line() == "| case | MB | 120 (120 to 120) |  |  |  |  |"
-
-
-def test_a_case_that_is_alone_is_measured_on_one_side(tmp_path):
-    case = Case("case", "spark", None, (), is_alone=True)
-    results = Results(tmp_path / "bench.json")
-    results.begin(case, CONNECTORS.names[:1], told("1a2b3c"))
-
-    class Peer:
-        name = CONNECTORS.names[1]
-
-    assert not results.wants(case, Peer)
-    assert results.of([case]) == []
-    assert contest_of(case) is CONNECTORS
-    assert contest_of(Case("case", "latency", None, ())) is BROKERS
-
-
-def told(commit):
-    return {"Strom": commit, "Python": "3.11", "machine": "a small one", "Java": "17"}
-
-
-def sides_of(case):
-    return contest_of(case).names[: 1 if case.is_alone else None]
-
-
-def measured(case, results, rounds):
-    """Rounds of a case whose numbers differ, and of which the host took something."""
-    results.begin(case, sides_of(case), told("a" if case.group == "groups" else "b"))
-    for place, side in enumerate(sides_of(case)):
-        for number in range(rounds):
-            numbers = {bar.number: 1500 * (number + place + 1) for bar in case.bars}
-            results.add(case, Side(side), numbers | {"stolen": 0.01 * number})
-
-
-class Side:
-    def __init__(self, name):
-        self.name = name
-
-
-@pytest.fixture
-def docs(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "DOCS", tmp_path)
-    monkeypatch.setattr(report, "PAGE", tmp_path / "benchmarks.md")
-    monkeypatch.setattr(report, "plot", lambda _: None)
-    return tmp_path
-
-
-def test_the_page_is_what_a_later_run_adds_to(docs):
-    results = Results(docs / "bench.json")
-    for case in CASES:
-        measured(case, results, 1 if case.group == "many" else 3)
-    report.write(results, told("b"))
-    page = report.PAGE.read_text()
-    assert "- Strom: b (" in page
-    assert "; a (groups)" in page
-    assert "; 1 (many)" in page
-
-    later = Results(docs / "bench.json", *read_page(page, CASES, sides_of))
-    report.write(later, told("b"))
-    assert report.PAGE.read_text() == page
-
-
-def test_what_is_measured_again_takes_the_place_of_what_was(docs):
-    results = Results(docs / "bench.json")
-    for case in CASES:
-        measured(case, results, 3)
-    report.write(results, told("b"))
-    later = Results(docs / "bench.json", *read_page(report.PAGE.read_text(), CASES, sides_of))
-    (again,) = (case for case in CASES if case.group == "offsets")
-    measured(again, later, 5)
-    report.write(later, told("b"))
-
-    page = report.PAGE.read_text()
-    assert f"({len(CASES)} of the bench's {len(CASES)} cases were run)" in page
-    assert "; 5 (offsets)" in page
-    assert f"| {again.name} | requests/s | 4,500 (1,500 to 7,500) |" in page
-
-
-def test_a_fact_may_hold_for_all_groups_or_for_some():
-    assert by_group("Xeon(R), 2 cores") == {None: "Xeon(R), 2 cores"}
-    assert by_group("one (start, many); two (groups); three (groups)") == {
-        "start": "one",
-        "many": "one",
-        "groups": "two, three",
-    }
 
 
 def test_memory_is_compared_by_thirds():

@@ -1,10 +1,12 @@
 """The cluster that the command line is tried on, and the command line itself."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 import uuid
+from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -96,13 +98,14 @@ def process():
     started = []
 
     def start(*arguments, **keywords):
-        each = subprocess.Popen(
-            [sys.executable, "-m", "strom", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **keywords,
-        )
+        with hangups_heard():
+            each = subprocess.Popen(
+                [sys.executable, "-m", "strom", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                **keywords,
+            )
         started.append(each)
         return each
 
@@ -110,3 +113,16 @@ def process():
     for each in started:
         each.kill()
         each.communicate()
+
+
+@contextmanager
+def hangups_heard():
+    """Start processes that SIGHUP ends, although the tests run under `nohup`.
+
+    A process inherits that a signal is ignored, and Strom then ignores it too.
+    """
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
