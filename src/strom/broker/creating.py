@@ -18,8 +18,6 @@ from strom.metadata.topics import unified
 TOPIC_WEIGHT = 2
 #: So heavy a portion takes two or three milliseconds to decide on.
 WEIGHT_AT_ONCE = 60
-#: What weighs more than this is worked out in a thread.
-LARGE_WEIGHT = 150
 
 Item = TypeVar("Item")
 
@@ -51,6 +49,5 @@ async def create_in_turns(
             rng=parts.host.rng,
             validate_only=validate_only,
         ),
-        is_large=lambda portion: sum(counts[name] for name, _ in portion) > LARGE_WEIGHT,
     )
     return {name: outcome for reply in replies for name, outcome in reply.items()}

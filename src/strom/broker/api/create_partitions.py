@@ -36,8 +36,6 @@ VERSIONS = range(4)
 TOPIC_WEIGHT = 1
 #: So heavy a portion takes two or three milliseconds to decide on.
 WEIGHT_AT_ONCE = 60
-#: What weighs more than this is worked out in a thread.
-LARGE_WEIGHT = 150
 
 
 async def handle(
@@ -77,7 +75,6 @@ async def grow(
             rng=parts.host.rng,
             validate_only=request.validate_only,
         ),
-        is_large=lambda portion: sum(map(weight, portion)) > LARGE_WEIGHT,
     )
     return {name: outcome for reply in replies for name, outcome in reply.items()}
 
