@@ -2,18 +2,14 @@
 
 When `decide` returns, what was decided is committed and this broker has taken it in: a client that
 asks this broker next sees it. If time is up before that, the decision may or may not stand.
-
-A request that is about many things is several decisions (`decide_in_turns`), with others' turns in
-between. Nobody promises that all of them are done or none, as for Kafka's clients they never were.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
 from strom.broker.context import Parts
-from strom.metadata.controller import Controller
 from strom.metadata.records import Record
 from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
@@ -22,7 +18,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 TIMEOUT_DEFAULT = timedelta(seconds=30)
 
 Arguments = ParamSpec("Arguments")
-Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
 
@@ -34,29 +29,14 @@ async def decide(
     **kwargs: Arguments.kwargs,
 ) -> Reply:
     """Return the decision's reply once it shows; REQUEST_TIMED_OUT if that takes too long."""
-    (reply,) = await decide_in_turns(parts, timeout, ((),), lambda *_: decision(*args, **kwargs))
-    return reply
-
-
-async def decide_in_turns(
-    parts: Parts,
-    timeout: timedelta,  # noqa: ASYNC109 - as above
-    portions: Iterable[Sequence[Item]],
-    decision: Callable[[Controller, Sequence[Item]], Decision[Record, Reply]],
-) -> list[Reply]:
-    """Return the reply to each portion once all show; REQUEST_TIMED_OUT if that takes too long."""
     if timeout <= timedelta(0):
         # Kafka does not even begin.
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-    replies: list[Reply] = []
     try:
         async with asyncio.timeout(timeout.total_seconds()):
-            for portion in portions:
-                if replies:
-                    await asyncio.sleep(0)
-                replies.append(parts.runtime.carry_out(decision, parts.controller, portion))
+            reply = parts.runtime.carry_out(decision, *args, **kwargs)
             await parts.runtime.wait_committed()
             await parts.publisher.wait_published()
     except TimeoutError:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT) from None
-    return replies
+    return reply
