@@ -9,14 +9,9 @@ from strom.broker.context import Large
 from strom.broker.host import in_thread
 from strom.broker.turns import (
     AT_ONCE,
-    SORTED_AT_ONCE,
     answer_each,
-    answer_of,
     in_any_order,
     in_turns,
-    pieces,
-    portions,
-    serve_each,
 )
 from strom.log.cold import ColdError, nothing_to_take
 
@@ -123,41 +118,6 @@ def test_who_cannot_be_served_does_not_keep_the_others_from_it():
         asyncio.run(in_turns([0, 1, 2], look, in_thread))
 
 
-def test_an_answer_about_many_is_built_later():
-    assert answer_of(AT_ONCE, lambda: "now") == "now"
-    assert answer_of(AT_ONCE + 1, lambda: "later").build() == "later"
-
-
-def cut(items, **how):
-    return asyncio.run(portions(items, **how))
-
-
-def test_portions_are_no_heavier_than_allowed_and_keep_their_order():
-    assert cut(range(7), together=double, at_once=3) == [[0, 1, 2], [3, 4, 5], [6]]
-    assert cut([2, 1, 3, 7, 0], together=str, weight=int, at_once=3) == [[2, 1], [3], [7], [0]]
-    assert cut([], together=double) == []
-
-
-def test_what_belongs_together_is_in_one_portion_however_far_apart():
-    words = ["a", "b", "c", "A", "d", "B", "a"]
-    assert cut(words, together=str.lower, at_once=2) == [
-        ["a", "A", "a"],
-        ["b", "B"],
-        ["c", "d"],
-    ]
-
-
-def test_others_get_their_turn_while_very_many_are_put_into_portions():
-    async def run():
-        turns = []
-        counting = asyncio.create_task(count_turns(turns))
-        found = await portions(range(SORTED_AT_ONCE * 3), together=double)
-        counting.cancel()
-        return sum(map(len, found)), len(turns)
-
-    assert asyncio.run(run()) == (SORTED_AT_ONCE * 3, 3)
-
-
 def test_a_thread_fetches_at_once_what_a_portion_of_look_ups_lacks():
     count = AT_ONCE * 2 + 5
     shelf = Shelf(range(0, count, 2))
@@ -217,26 +177,3 @@ def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
         return reply.build() if isinstance(reply, Large) else reply
 
     assert asyncio.run(answered()) == expected
-
-
-def test_pieces_of_a_request_are_begun_in_turns_and_waited_for_in_the_end():
-    begun = []
-
-    async def later(piece):
-        return sum(piece)
-
-    async def run():
-        turns = []
-
-        def serve(piece):
-            begun.append((list(piece), len(turns)))
-            return later(piece) if piece[0] else 1
-
-        counting = asyncio.create_task(count_turns(turns))
-        await asyncio.sleep(0)
-        found = await serve_each(pieces(range(5), 2), serve)
-        counting.cancel()
-        return found
-
-    assert asyncio.run(run()) == [1, 5, 4]
-    assert begun == [([0, 1], 1), ([2, 3], 2), ([4], 3)]

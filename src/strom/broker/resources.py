@@ -124,7 +124,8 @@ def read_node_id(name: str) -> int:
 def logger_levels() -> dict[str, str]:
     """Return the level of each of the broker's loggers that exist by now."""
     names = [ROOT_LOGGER]
-    names += [name for name in logging.root.manager.loggerDict if name.startswith("strom.")]
+    # Of a copy: a thread may ask while a module makes its logger.
+    names += [name for name in list(logging.root.manager.loggerDict) if name.startswith("strom.")]
     return {name: level_name(logging.getLogger(name).getEffectiveLevel()) for name in names}
 
 

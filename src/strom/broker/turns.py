@@ -12,10 +12,11 @@ image, settings and partitions as they are by then.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from strom.broker.answers import answer_of
 from strom.broker.context import Large, Ordered
 from strom.log.cold import FAILURES_MAX, ColdError, Fetch, Offload, Take, warmed
 
@@ -25,8 +26,6 @@ Response = TypeVar("Response")
 
 #: So many take a few milliseconds.
 AT_ONCE: Final = 200
-#: So many are put into portions in as long a time.
-SORTED_AT_ONCE: Final = 2000
 
 
 def answer_each(
@@ -69,16 +68,6 @@ async def _answer_later(
 ) -> Response | Large:
     done += await rest
     return answer_of(len(done), lambda: respond(done), at_once=at_once)
-
-
-def answer_of(
-    count: int, build: Callable[[], Response], *, at_once: int = AT_ONCE
-) -> Response | Large:
-    """Return the answer about so many items; build and write one about many in a thread.
-
-    What it is built of must be values that nobody changes.
-    """
-    return build() if count <= at_once else Large(build)
 
 
 async def in_turns(
@@ -187,47 +176,3 @@ def pieces(items: Sequence[Item], at_once: int = AT_ONCE) -> Iterator[Sequence[I
     """Yield the items so many at a time, in their order."""
     for start in range(0, len(items), at_once):
         yield items[start : start + at_once]
-
-
-async def serve_each(
-    cut: Iterable[Item], serve: Callable[[Item], Done | Coroutine[Any, Any, Done]]
-) -> list[Done]:
-    """Serve one piece of a request after the other, each in a turn of its own.
-
-    What has to be waited for is waited for in the end, so that the pieces share the wait.
-    """
-    begun: list[Done | Coroutine[Any, Any, Done]] = []
-    for piece in cut:
-        if begun:
-            await asyncio.sleep(0)
-        begun.append(serve(piece))
-    return [await each if isinstance(each, Coroutine) else each for each in begun]
-
-
-async def portions(
-    items: Iterable[Item],
-    *,
-    together: Callable[[Item], Hashable],
-    weight: Callable[[Item], int] = lambda _: 1,
-    at_once: int = AT_ONCE,
-) -> list[list[Item]]:
-    """Return the items a portion at a time; those that belong together are in the same one.
-
-    A portion is no heavier than `at_once`, unless what belongs together is.
-    """
-    groups: dict[Hashable, tuple[list[Item], int]] = {}
-    for number, item in enumerate(items, 1):
-        group, weighs = groups.get(key := together(item), ([], 0))
-        group.append(item)
-        groups[key] = group, weighs + weight(item)
-        if number % SORTED_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    cut: list[list[Item]] = []
-    left = 0
-    for group, weighs in groups.values():
-        if weighs > left or not cut:
-            cut.append([])
-            left = at_once
-        cut[-1] += group
-        left -= weighs
-    return cut

@@ -11,14 +11,13 @@ Versions:
   PRODUCER_FENCED. v4 and v5 come from brokers, with many, and may verify.
 """
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
-from strom.broker.context import Context, Large
+from strom.broker.answers import require_few
+from strom.broker.context import Context
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, note_sender, shard_of
-from strom.broker.turns import AT_ONCE, answer_of, pieces
 from strom.transactions.transaction import NO_CONNECTION, Producer, TopicPartition
 from strom.wire.add_partitions_to_txn import (
     MANY_FROM,
@@ -33,69 +32,39 @@ from strom.wire.errors import ErrorCode, KafkaError
 KEY: Final = 24
 VERSIONS: Final = range(6)
 
-#: Of partitions of which is only asked whether they exist, so many take two milliseconds.
-PLACES_AT_ONCE: Final = 1000
-#: What a transaction weighs beside its partitions.
-TRANSACTION_WEIGHT: Final = 5
-
 KNOWS_FENCED_FROM: Final = 2
 
 Codes = dict[TopicPartition, ErrorCode]
-Told = list[tuple[TransactionToAdd, Codes]]
 
 
 def handle(
     request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse | Large]:
+) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
     """Take in, or verify, each transaction's partitions."""
-    if len(request.transactions) != 1:
-        return answer_in_turns(request, context)
-    transaction = request.transactions[0]
-    note_sender(transaction.transactional_id, context)
-    places = places_of(transaction)
-    if TRANSACTION_WEIGHT + len(places) > AT_ONCE:
-        return answer_in_turns(request, context)
-    codes = missing(places, context)
-    found = refused(places, codes) if codes else decide(transaction, places, context)
-    if isinstance(found, dict):
-        return respond([(transaction, found)])
-    return answer_later(transaction, found)
+    transactions = request.transactions
+    require_few(sum([1 + len(places) for each in transactions for _, places in each.topics]))
+    if len(transactions) == 1:
+        note_sender(transactions[0].transactional_id, context)
+    begun = [codes_of(each, context) for each in transactions]
+    found = [each for each in begun if isinstance(each, dict)]
+    if len(found) == len(begun):
+        return respond(transactions, found)
+    return answer_later(transactions, begun)
 
 
 async def answer_later(
-    transaction: TransactionToAdd, coming: Coroutine[Any, Any, Codes]
+    transactions: Sequence[TransactionToAdd], begun: list[Codes | Coroutine[Any, Any, Codes]]
 ) -> AddPartitionsToTxnResponse:
-    """Answer for the one transaction once its partitions are in."""
-    return respond([(transaction, await coming)])
+    """Answer once the partitions are in."""
+    found = [each if isinstance(each, dict) else await each for each in begun]
+    return respond(transactions, found)
 
 
-async def answer_in_turns(
-    request: AddPartitionsToTxnRequest, context: Context
-) -> AddPartitionsToTxnResponse | Large:
-    """Serve one transaction after the other; others get their turn in between."""
-    told: Told = []
-    count = 0
-    for transaction in request.transactions:
-        if told:
-            await asyncio.sleep(0)
-        codes = await codes_of(transaction, context)
-        told.append((transaction, codes))
-        count += TRANSACTION_WEIGHT + len(codes)
-    return answer_of(count, lambda: respond(told))
-
-
-async def codes_of(transaction: TransactionToAdd, context: Context) -> Codes:
+def codes_of(transaction: TransactionToAdd, context: Context) -> Codes | Coroutine[Any, Any, Codes]:
     """Take in, or verify, the partitions of one transaction; a code for each."""
     places = places_of(transaction)
-    codes: Codes = {}
-    for some in pieces(places, PLACES_AT_ONCE):
-        codes |= missing(some, context)
-        if len(some) == PLACES_AT_ONCE:
-            await asyncio.sleep(0)
-    if codes:
-        return refused(places, codes)
-    found = decide(transaction, places, context)
-    return found if isinstance(found, dict) else await found
+    codes = missing(places, context)
+    return refused(places, codes) if codes else decide(transaction, places, context)
 
 
 def places_of(transaction: TransactionToAdd) -> list[TopicPartition]:
@@ -176,9 +145,13 @@ def ask(
     )
 
 
-def respond(told: Told) -> AddPartitionsToTxnResponse:
+def respond(
+    transactions: Sequence[TransactionToAdd], found: list[Codes]
+) -> AddPartitionsToTxnResponse:
     """Answer for every transaction."""
-    return AddPartitionsToTxnResponse([result(*each) for each in told])
+    return AddPartitionsToTxnResponse(
+        [result(*each) for each in zip(transactions, found, strict=True)]
+    )
 
 
 def result(transaction: TransactionToAdd, codes: Codes) -> TransactionAdded:

@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, answer_of
 from strom.broker.context import Context, Large, Ordered
 from strom.broker.deciding import decide
-from strom.broker.turns import answer_of
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
 from strom.metadata.topic_decisions import Created, CreatedTopic, NewTopic
