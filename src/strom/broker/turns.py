@@ -1,10 +1,9 @@
-"""Work for many partitions, a few at a time: others get their turn on the loop in between.
+"""Look-ups in logs, so many in a turn of the loop; what is not in memory, a thread reads.
 
-A request may name thousands of partitions. What is to be done for each takes microseconds, so a
-few are served at once, as if this were not here; of many, a portion is done, then all others who
-have something to do on the loop, then the next portion. The answer is put together and
-written in a thread. Where the work finds that something must be read from the disk, a thread
-reads it; the rest waits for that, the loop does not.
+A few partitions of which all is in memory are looked up at once, as if this were not here. Of many,
+a portion is done, then all others who have something to do on the loop, then the next portion.
+Where something must be read from the disk, a thread reads it for the whole portion; the loop does
+not wait.
 
 What was true for one partition may not be when it is the next one's turn: the work for each takes
 image, settings and partitions as they are by then.
@@ -12,13 +11,12 @@ image, settings and partitions as they are by then.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Final, TypeVar
 
 from strom.broker.answers import answer_of
 from strom.broker.context import Large, Ordered
-from strom.log.cold import FAILURES_MAX, ColdError, Fetch, Offload, Take, warmed
+from strom.log.cold import FAILURES_MAX, ColdError, Fetch, Offload, Take
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -33,96 +31,51 @@ def answer_each(
     work: Callable[[Item], Done],
     respond: Callable[[list[Done]], Response],
     offload: Offload,
-    *,
-    at_once: int = AT_ONCE,
-    failed: Callable[[Item, OSError], Done] | None = None,
+    failed: Callable[[Item, OSError], Done],
 ) -> Response | Ordered:
     """Do the work for each item, and make the answer of what came out, in the same order.
 
     What takes longer holds back the connection's next requests: an answer may be far larger than
     its request, and a client could have hundreds of them made that it does not read.
-
-    Work that raises a ColdError has done nothing, and is done again. `failed` is told of what
-    cannot be read or written, and gives what comes out instead.
     """
     done: list[Done] = []
-    if len(items) <= at_once:
+    if len(items) <= AT_ONCE:
         try:
             for item in items:
                 done.append(work(item))  # noqa: PERF401 - what is done before an error stays done
             return respond(done)
-        except ColdError:
+        except (ColdError, OSError):
             pass
-        except OSError:
-            if failed is None:
-                raise
-    rest = in_turns(items[len(done) :], work, offload, at_once=at_once, failed=failed)
-    return Ordered(_answer_later(done, rest, respond, at_once))
+    rest = in_turns(items[len(done) :], work, offload, failed)
+    return Ordered(_answer_later(done, rest, respond))
 
 
 async def _answer_later(
     done: list[Done],
     rest: Coroutine[None, None, list[Done]],
     respond: Callable[[list[Done]], Response],
-    at_once: int,
 ) -> Response | Large:
     done += await rest
-    return answer_of(len(done), lambda: respond(done), at_once=at_once)
+    return answer_of(len(done), lambda: respond(done))
 
 
 async def in_turns(
     items: Sequence[Item],
     work: Callable[[Item], Done],
     offload: Offload,
-    *,
-    at_once: int = AT_ONCE,
-    failed: Callable[[Item, OSError], Done] | None = None,
-) -> list[Done]:
-    """Do the work for each item, a few at a time; `failed` is told of the disk's errors."""
-    done: list[Done] = []
-    for number, item in enumerate(items, 1):
-        try:
-            done.append(work(item))
-        except ColdError:
-            done.append(await _do_warmed(item, work, offload, failed))
-        except OSError as error:
-            if failed is None:
-                raise
-            done.append(failed(item, error))
-        if number % at_once == 0:
-            await asyncio.sleep(0)
-    return done
-
-
-async def _do_warmed(
-    item: Item,
-    work: Callable[[Item], Done],
-    offload: Offload,
-    failed: Callable[[Item, OSError], Done] | None,
-) -> Done:
-    try:
-        return await warmed(partial(work, item), offload)
-    except OSError as error:
-        if failed is None:
-            raise
-        return failed(item, error)
-
-
-async def in_any_order(
-    items: Sequence[Item],
-    work: Callable[[Item], Done],
-    offload: Offload,
     failed: Callable[[Item, OSError], Done],
 ) -> list[Done]:
-    """Do the work for each item, a few at a time; a thread reads for all of those at once.
+    """Do the work for each item, a portion at a time; a thread reads for all of those at once.
 
-    For look-ups that do not depend on each other: the results are in order, the work is not.
+    The results are in the order of the items, the work need not be. Work that raises a ColdError
+    has done nothing, and is done again. `failed` is told of what cannot be read or written, and
+    gives what comes out instead.
     """
     done: list[Done] = []
-    for some in pieces(items):
+    for start in range(0, len(items), AT_ONCE):
         if done:
             await asyncio.sleep(0)
-        done += await _look_up_all(some, work, offload, failed)
+        done += await _look_up_all(items[start : start + AT_ONCE], work, offload, failed)
     return done
 
 
@@ -170,9 +123,3 @@ async def _fetch_all(cold: dict[int, Fetch], offload: Offload) -> dict[int, OSEr
     for take in await offload(fetch_all):
         take()
     return failures
-
-
-def pieces(items: Sequence[Item], at_once: int = AT_ONCE) -> Iterator[Sequence[Item]]:
-    """Yield the items so many at a time, in their order."""
-    for start in range(0, len(items), at_once):
-        yield items[start : start + at_once]
