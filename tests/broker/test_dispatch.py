@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -73,8 +74,8 @@ def waiting(look, times=2):
     return Waiting(Waiter((), 1, 0), again)
 
 
-async def failing():
-    raise LookupError("a fault")
+async def failing(error=None):
+    raise error or LookupError("a fault")
 
 
 def served(handle, frame=None, connection=None):
@@ -134,19 +135,31 @@ def everything_is_large(monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("everything_is_large")
-def test_a_large_request_is_read_in_a_thread(reply, monkeypatch):
-    readers = []
+def test_a_large_request_is_read_in_a_thread_and_its_answer_written_in_one(reply, monkeypatch):
+    threads = []
 
     def read(self, frame, position):
-        readers.append(threading.get_ident())
+        threads.append(threading.get_ident())
         return bytes(frame[position:])
 
+    def write(self, response):
+        threads.append(threading.get_ident())
+        return [b"<" + response + b">"]
+
     monkeypatch.setattr(Codec, "read", read)
+    monkeypatch.setattr(Codec, "write", write)
     connection, _ = served(lambda request, _: reply() if request == b"good" else None)
     assert connection.sent == [[answer(b"<now>")]]
     assert not connection.blocked
-    assert readers
-    assert threading.get_ident() not in readers
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_large_request_may_have_no_answer():
+    connection, _ = served(lambda *_: None)
+    assert connection.sent == [[]]
+    assert not connection.blocked
 
 
 @pytest.mark.usefixtures("everything_is_large")
@@ -163,8 +176,8 @@ def test_no_reply_is_nothing_to_send():
     assert served(lambda *_: None)[0].sent == [[]]
 
 
-def fails(request, context):
-    raise LookupError("a fault")
+def fails(request, context, error=None):
+    raise error or LookupError("a fault")
 
 
 @pytest.mark.parametrize(
@@ -191,6 +204,15 @@ def test_a_fault_of_a_handler_or_of_its_answer_ends_the_connection_only(handle, 
     assert not connection.blocked
     assert metrics.failed_requests == 1
     assert "faulty version 0 failed" in caplog.text
+
+
+@pytest.mark.parametrize("refuse", [fails, lambda *_, error: failing(error)])
+def test_a_request_that_a_handler_takes_for_none_is_no_fault_of_ours(refuse, caplog):
+    error = MalformedFrame("far too many things")
+    connection, metrics = served(partial(refuse, error=error))
+    assert connection.error is error
+    assert metrics.failed_requests == 0
+    assert caplog.text == ""
 
 
 def test_a_fault_in_reading_ends_the_connection_only(caplog):

@@ -1,4 +1,4 @@
-"""Work in turns: few at once, many with others in between, what is cold after a thread."""
+"""Look-ups in turns: few at once, many with others in between, what is cold after a thread."""
 
 import asyncio
 import threading
@@ -7,17 +7,7 @@ import pytest
 
 from strom.broker.context import Large
 from strom.broker.host import in_thread
-from strom.broker.turns import (
-    AT_ONCE,
-    SORTED_AT_ONCE,
-    answer_each,
-    answer_of,
-    in_any_order,
-    in_turns,
-    pieces,
-    portions,
-    serve_each,
-)
+from strom.broker.turns import AT_ONCE, answer_each, in_turns
 from strom.log.cold import ColdError, nothing_to_take
 
 
@@ -33,9 +23,9 @@ async def count_turns(turns):
 
 
 def test_few_are_done_at_once():
-    assert answer_each([1, 2, 3], double, tuple, in_thread) == (2, 4, 6)
+    assert answer_each([1, 2, 3], double, tuple, in_thread, pytest.fail) == (2, 4, 6)
     most = range(AT_ONCE)
-    assert answer_each(most, double, len, in_thread) == AT_ONCE
+    assert answer_each(most, double, len, in_thread, pytest.fail) == AT_ONCE
 
 
 def test_others_get_their_turn_between_portions_of_many():
@@ -49,7 +39,7 @@ def test_others_get_their_turn_between_portions_of_many():
             return number
 
         counting = asyncio.create_task(count_turns(turns))
-        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread).work
+        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread, pytest.fail).work
         counting.cancel()
         return reply
 
@@ -58,17 +48,6 @@ def test_others_get_their_turn_between_portions_of_many():
     assert reply.build() == list(range(AT_ONCE * 5))
     portions = [seen.count(turn) for turn in sorted(set(seen))]
     assert portions == [AT_ONCE] * 5
-
-
-def test_how_many_are_done_at_once_depends_on_what_is_to_be_done():
-    async def run():
-        turns = []
-        counting = asyncio.create_task(count_turns(turns))
-        done = await in_turns(range(10), double, in_thread, at_once=2)
-        counting.cancel()
-        return done, len(turns)
-
-    assert asyncio.run(run()) == ([*range(0, 20, 2)], 5)
 
 
 class Shelf:
@@ -92,70 +71,16 @@ class Shelf:
 
 
 @pytest.mark.parametrize("count", [4, AT_ONCE + 1], ids=["few", "many"])
-def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once_in_order(count):
+def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once(count):
     shelf = Shelf({1, 3})
 
     async def run():
-        reply = answer_each(range(count), shelf.look, list, in_thread)
-        reply = await reply.work
+        reply = await answer_each(range(count), shelf.look, list, in_thread, pytest.fail).work
         return reply.build() if isinstance(reply, Large) else reply
 
-    assert asyncio.run(run()) == shelf.taken == list(range(count))
+    assert asyncio.run(run()) == sorted(shelf.taken) == list(range(count))
     assert len(shelf.fetchers) == 2
     assert threading.get_ident() not in shelf.fetchers
-
-
-def test_who_cannot_be_served_does_not_keep_the_others_from_it():
-    def fail():
-        raise OSError("broken")
-
-    def look(number):
-        if number == 1:
-            raise ColdError(fail)
-        return number
-
-    def failed(number, error):
-        return f"{number}: {error}"
-
-    done = asyncio.run(in_turns([0, 1, 2], look, in_thread, failed=failed))
-    assert done == [0, "1: broken", 2]
-    with pytest.raises(OSError, match="broken"):
-        asyncio.run(in_turns([0, 1, 2], look, in_thread))
-
-
-def test_an_answer_about_many_is_built_later():
-    assert answer_of(AT_ONCE, lambda: "now") == "now"
-    assert answer_of(AT_ONCE + 1, lambda: "later").build() == "later"
-
-
-def cut(items, **how):
-    return asyncio.run(portions(items, **how))
-
-
-def test_portions_are_no_heavier_than_allowed_and_keep_their_order():
-    assert cut(range(7), together=double, at_once=3) == [[0, 1, 2], [3, 4, 5], [6]]
-    assert cut([2, 1, 3, 7, 0], together=str, weight=int, at_once=3) == [[2, 1], [3], [7], [0]]
-    assert cut([], together=double) == []
-
-
-def test_what_belongs_together_is_in_one_portion_however_far_apart():
-    words = ["a", "b", "c", "A", "d", "B", "a"]
-    assert cut(words, together=str.lower, at_once=2) == [
-        ["a", "A", "a"],
-        ["b", "B"],
-        ["c", "d"],
-    ]
-
-
-def test_others_get_their_turn_while_very_many_are_put_into_portions():
-    async def run():
-        turns = []
-        counting = asyncio.create_task(count_turns(turns))
-        found = await portions(range(SORTED_AT_ONCE * 3), together=double)
-        counting.cancel()
-        return sum(map(len, found)), len(turns)
-
-    assert asyncio.run(run()) == (SORTED_AT_ONCE * 3, 3)
 
 
 def test_a_thread_fetches_at_once_what_a_portion_of_look_ups_lacks():
@@ -167,7 +92,7 @@ def test_a_thread_fetches_at_once_what_a_portion_of_look_ups_lacks():
         hops.append(None)
         return await in_thread(work)
 
-    looking = in_any_order(range(count), shelf.look, offload, pytest.fail)
+    looking = in_turns(range(count), shelf.look, offload, pytest.fail)
     assert asyncio.run(looking) == list(range(count))
     assert sorted(shelf.taken) == list(range(count))
     assert len(hops) == 3
@@ -187,7 +112,7 @@ def test_a_look_up_that_cannot_be_read_is_tried_again(failures):
             raise ColdError(fail)
         return number
 
-    looking = in_any_order(range(3), look, in_thread, lambda number, error: f"{number}: {error}")
+    looking = in_turns(range(3), look, in_thread, lambda number, error: f"{number}: {error}")
     assert asyncio.run(looking) == [0, 1 if failures < 3 else "1: broken", 2]
 
 
@@ -207,36 +132,8 @@ def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
     def failed(number, error):
         return f"{number}: {error}"
 
-    expected = [0, "1: broken", *range(2, count)]
-    assert asyncio.run(in_turns(range(count), look, in_thread, failed=failed)) == expected
-    assert asyncio.run(in_any_order(range(count), look, in_thread, failed)) == expected
-
     async def answered():
-        reply = answer_each(range(count), look, list, in_thread, failed=failed)
-        reply = await reply.work
+        reply = await answer_each(range(count), look, list, in_thread, failed).work
         return reply.build() if isinstance(reply, Large) else reply
 
-    assert asyncio.run(answered()) == expected
-
-
-def test_pieces_of_a_request_are_begun_in_turns_and_waited_for_in_the_end():
-    begun = []
-
-    async def later(piece):
-        return sum(piece)
-
-    async def run():
-        turns = []
-
-        def serve(piece):
-            begun.append((list(piece), len(turns)))
-            return later(piece) if piece[0] else 1
-
-        counting = asyncio.create_task(count_turns(turns))
-        await asyncio.sleep(0)
-        found = await serve_each(pieces(range(5), 2), serve)
-        counting.cancel()
-        return found
-
-    assert asyncio.run(run()) == [1, 5, 4]
-    assert begun == [([0, 1], 1), ([2, 3], 2), ([4], 3)]
+    assert asyncio.run(answered()) == [0, "1: broken", *range(2, count)]

@@ -3,8 +3,8 @@
 import pytest
 
 from strom.metadata.config_decisions import Alteration, Operation
-from strom.metadata.outcome import Refusal
-from strom.wire.errors import ErrorCode
+from strom.metadata.outcome import CHANGES_MAX, Refusal
+from strom.wire.errors import ErrorCode, KafkaError
 from tests.metadata.cluster import Cluster
 
 TOPIC = (2, "t")
@@ -129,3 +129,20 @@ def test_one_bad_resource_does_not_spoil_the_others(cluster):
     reply = cluster.do(cluster.controller.incrementally_alter_configs(asked, validate_only=False))
     assert reply[TOPIC] is None
     assert reply[2, "no"].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_so_many_settings_and_resources_are_changed_in_a_request_and_no_more(cluster):
+    many = tuple((f"unknown.{number}", Operation.DELETE) for number in range(CHANGES_MAX + 1))
+    config = {name: "1" for name, _ in many}
+    resources = [((2, name), ()) for name, _ in many]
+    change = cluster.controller.incrementally_alter_configs
+    for ask in (
+        lambda: alter(cluster, TOPIC, *many),
+        lambda: replace(cluster, TOPIC, config),
+        lambda: change(resources, validate_only=False),
+    ):
+        with pytest.raises(KafkaError) as caught:
+            ask()
+        assert caught.value.code is ErrorCode.POLICY_VIOLATION
+    assert alter(cluster, TOPIC, *many[1:]) is None
+    assert len(change(resources[1:], validate_only=False).reply) == CHANGES_MAX

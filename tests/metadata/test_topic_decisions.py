@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from strom.metadata.outcome import Refusal
+from strom.metadata.outcome import CHANGES_MAX, Refusal
 from strom.metadata.topic_decisions import MorePartitions, NewTopic, TopicReference
-from strom.wire.errors import ErrorCode
+from strom.wire.errors import ErrorCode, KafkaError
 from tests.metadata.cluster import Cluster, directory_of
 
 
@@ -111,6 +111,18 @@ def test_a_name_asked_for_twice_is_refused_once():
 def test_all_topics_of_a_request_together_have_a_limit():
     reply = Cluster().decide_topics(NewTopic("a", 6000), NewTopic("b", 6000)).reply
     assert {each.code for each in reply.values()} == {ErrorCode.POLICY_VIOLATION}
+
+
+def test_so_many_topics_and_settings_are_a_request_and_no_more():
+    settings = tuple((f"unknown.{number}", "1") for number in range(CHANGES_MAX + 1))
+    reply = Cluster().decide_topics(NewTopic("a", configs=settings), NewTopic("b")).reply
+    assert {each.code for each in reply.values()} == {ErrorCode.POLICY_VIOLATION}
+    # One that is to have no partitions counts, too.
+    empty = [NewTopic(f"t{number}", 0) for number in range(CHANGES_MAX + 1)]
+    reply = Cluster().decide_topics(*empty).reply
+    assert {each.code for each in reply.values()} == {ErrorCode.POLICY_VIOLATION}
+    reply = Cluster().decide_topics(*empty[1:]).reply
+    assert {each.code for each in reply.values()} == {ErrorCode.INVALID_PARTITIONS}
 
 
 def test_validating_only_tells_the_same_and_writes_nothing():
@@ -259,6 +271,28 @@ def test_what_is_no_growth_is_refused_in_kafkas_words(asked, code, message):
     cluster.create("t", 2)
     assert grow(cluster, asked) == {asked.name: Refusal(ErrorCode[code], message)}
     assert len(cluster.image.topics_by_name["t"].partitions) == 2
+
+
+def test_all_growth_of_a_request_together_has_a_limit():
+    cluster = Cluster()
+    cluster.create("a")
+    cluster.create("b")
+    half = CHANGES_MAX // 2
+    reply = grow(cluster, MorePartitions("a", half + 2), MorePartitions("b", half + 1))
+    refused = "Excessively large number of partitions per request."
+    assert reply == {"a": None, "b": Refusal(ErrorCode.POLICY_VIOLATION, refused)}
+    assert grow(cluster, MorePartitions("b", half + 1)) == {"b": None}
+
+
+@pytest.mark.parametrize(
+    ("change", "item"), [(delete, TopicReference("t")), (grow, MorePartitions("t", 2))]
+)
+def test_a_request_about_too_many_topics_is_refused_in_kafkas_words(change, item):
+    with pytest.raises(KafkaError) as caught:
+        change(Cluster(), *[item] * (CHANGES_MAX + 1))
+    assert caught.value.code is ErrorCode.POLICY_VIOLATION
+    assert caught.value.message == "Unable to perform excessively large batch operation."
+    assert change(Cluster(), *[item] * CHANGES_MAX)
 
 
 def test_growing_twice_in_one_request_or_only_checking_it_changes_nothing():

@@ -89,3 +89,17 @@ def test_a_refusal_writes_nothing():
         assert story.told == []
 
     asyncio.run(main())
+
+
+def test_what_cannot_be_written_is_not_state():
+    class Deposed(Story):
+        def append(self, records):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    async def main():
+        story = Deposed()
+        with pytest.raises(KafkaError):
+            await Runtime(story, story).execute(story.decide, "a")
+        assert story.told == [("decide",)]
+
+    asyncio.run(main())

@@ -1,9 +1,20 @@
-"""What many answers say in the same words: no throttling, all operations, Kafka's stock texts."""
+"""What many handlers share: words of answers, how much one request may ask, large answers."""
 
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
+from strom.broker.context import Large
 from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.primitives import MalformedFrame
+
+Response = TypeVar("Response")
+
+#: So many things one request may be about, where all of them are served in one turn of the loop.
+#: Changes of the cluster have a limit of their own (`CHANGES_MAX`).
+ASKED_MAX: Final = 50_000
+#: An answer about so many things takes a millisecond or two to put together.
+BUILT_AT_ONCE: Final = 200
 
 NO_THROTTLE: Final = timedelta(0)
 
@@ -27,3 +38,19 @@ STOCK_TEXTS: Final = {
 def text_of(error: KafkaError) -> str | None:
     """Return what the refusal says of its case, or else what its code says in general."""
     return error.message if error.message is not None else STOCK_TEXTS.get(error.code)
+
+
+def require_few(count: int) -> None:
+    """Refuse to serve a request about more things than one may be about."""
+    if count > ASKED_MAX:
+        raise MalformedFrame(f"a request about {count} things, which is more than {ASKED_MAX}")
+
+
+def answer_of(
+    count: int, build: Callable[[], Response], *, at_once: int = BUILT_AT_ONCE
+) -> Response | Large:
+    """Return the answer about so many things; build and write one about many in a thread.
+
+    What it is built of must be values that nobody changes.
+    """
+    return build() if count <= at_once else Large(build)

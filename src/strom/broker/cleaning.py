@@ -31,6 +31,7 @@ from strom.log.cleaning import Cleaned, Job, Source
 from strom.log.cleaning_batches import LastWritten
 from strom.log.cleaning_choice import Cleanable, find_cleanable
 from strom.log.cleaning_swap import SwapGivenUpError
+from strom.log.cold import warmed
 from strom.log.log import Log
 from strom.replication.partition import Partition
 
@@ -151,7 +152,7 @@ class Cleaning:
         compacted = [
             each for each in parts.replicas.partitions() if each.log.config.cleanup_compact
         ]
-        looked = await in_turns(compacted, self._look, parts.host.offload, failed=lambda *_: None)
+        looked = await in_turns(compacted, self._look, parts.host.offload, lambda *_: None)
         found = [each for each in looked if each is not None and self._is_free(each.partition)]
         self._max_dirty = max((each.cleanable.ratio for each in found), default=0.0)
         due = [
@@ -204,7 +205,7 @@ class Cleaning:
     async def _clean_log(self, partition: Partition, cleaner: Cleaner, threads: int) -> bool:
         parts, its = self._parts, partition.log
         durable = await self._note_durable(partition)
-        candidate = (await in_turns([partition], self._look_again, parts.host.offload))[0]
+        candidate = await warmed(partial(self._look_again, partition), parts.host.offload)
         # Much may have happened meanwhile; nobody could break off what had not begun.
         if self._stopping or not self._is_here(partition, its):
             return False

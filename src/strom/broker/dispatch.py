@@ -14,7 +14,8 @@ the connection takes its next request only then. It returns
   the connection's next requests are served (a Large one too); or
 - `Ordered(coroutine)`: an append phase that must wait; the next request waits for it too.
 
-A large request is read in a thread; then the connection's next one waits for its answer.
+A large request is read in a thread, and its answer written in one; the next request waits for it.
+A request that is about too much, and one that cannot be read, ends its connection.
 """
 
 import asyncio
@@ -237,19 +238,16 @@ class Dispatch:
     async def _read_and_handle(self, call: Call, frame: bytes) -> object:
         """Have a thread read a large request; nothing overtakes it until it is answered."""
         view = memoryview(frame)
-        try:
-            request = await self._parts.host.offload(
-                lambda: read_body(view, call.header, call.codec)
-            )
-        except MalformedFrame as error:
-            call.connection.close(error)
-            return None
+        request = await self._parts.host.offload(lambda: read_body(view, call.header, call.codec))
         reply = call.api.handle(request, Context(self._parts, call.connection, call.header))
         while type(reply) is Waiting:
             reply = reply.look(await reply.waiter.wait())
         if type(reply) is Ordered:
             reply = reply.work
-        return await reply if isinstance(reply, Coroutine) else reply
+        if isinstance(reply, Coroutine):
+            reply = await reply
+        # An answer about as many things takes as long to write.
+        return reply if reply is None or type(reply) is Large else Large(lambda: reply)
 
     async def _finish(self, call: Call, work: Coroutine[None, None, object]) -> None:
         """Wait for a reply phase."""
@@ -293,8 +291,9 @@ class Dispatch:
         call.connection.fill(call.slot, parts)
 
     def _fail(self, call: Call, error: Exception) -> None:
-        """Log a fault of ours, and end the connection: it has an answer that will never come."""
-        self._note_fault(f"{call.api.name} version {call.header.version}", error)
+        """End the connection, which has an answer that will never come; log a fault of ours."""
+        if not isinstance(error, MalformedFrame):
+            self._note_fault(f"{call.api.name} version {call.header.version}", error)
         call.connection.close(error)
 
     def _note_fault(self, what: str, error: Exception) -> None:

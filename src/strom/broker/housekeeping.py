@@ -137,9 +137,7 @@ class Housekeeping:
         """Take out segments that are too old or too much (RET-05)."""
         parts = self._parts
         partitions = list(parts.replicas.partitions())
-        changed = await in_turns(
-            partitions, self._retain, parts.host.offload, failed=self._note_failure
-        )
+        changed = await in_turns(partitions, self._retain, parts.host.offload, self._note_failure)
         if any(changed):
             # DSK-21: what was deleted is not to be looked for after a restart.
             await self.note_start_offsets()
@@ -178,8 +176,6 @@ class Housekeeping:
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for too long."""
-        partitions = list(self._parts.replicas.partitions())
-        await in_turns(partitions, self._expire_producers, self._parts.host.offload)
-
-    def _expire_producers(self, partition: Partition) -> None:
-        partition.log.expire_producers(self._parts.host.now_ms())
+        now_ms = self._parts.host.now_ms()
+        for partition in self._parts.replicas.partitions():
+            partition.log.expire_producers(now_ms)

@@ -84,6 +84,8 @@ class Markers:
         self.send_answers: Callable[[], None] = nothing_to_send
         #: One entry for each transaction that is seen through by a task.
         self._under_way: set[tuple[TransactionShard, str]] = set()
+        #: Since others had their turn on the loop.
+        self._made_ready = 0
         self.first_batches = FirstBatches()
 
     # One marker.
@@ -115,7 +117,14 @@ class Markers:
         return None
 
     async def make_ready(self, place: TopicPartition) -> None:
-        """Have a thread read what the partition needs to take a batch; then it can be written."""
+        """Have a thread read what the partition needs to take a batch; then it can be written.
+
+        Each is a write to a file: of many, others get their turn in between.
+        """
+        self._made_ready += 1
+        if self._made_ready == MARKERS_AT_ONCE:
+            self._made_ready = 0
+            await asyncio.sleep(0)
         partition = self._around.replicas.find(*place)
         if partition is None or partition.log.active.is_loaded:
             return
@@ -249,25 +258,13 @@ class Markers:
                 if coming is None or not await self._done(place, coming)
             ]
             while not shard.is_closed:
-                places = await self._write_in_turns(shard, known, places)
+                places = [each for each in places if not await self._written(shard, known, each)]
                 if not places and self._complete(shard, known):
                     return
                 await asyncio.sleep(delay_ms / 1000)
                 delay_ms = min(delay_ms * 2, RETRY_MS_MAX)
         finally:
             self._under_way.discard((shard, name))
-
-    async def _write_in_turns(
-        self, shard: TransactionShard, known: Transaction, places: list[TopicPartition]
-    ) -> list[TopicPartition]:
-        """Write a few at a time; return where it was not possible."""
-        left = []
-        for number, place in enumerate(places, 1):
-            if not await self._written(shard, known, place):
-                left.append(place)
-            if number % MARKERS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return left
 
     async def _written(
         self, shard: TransactionShard, known: Transaction, place: TopicPartition

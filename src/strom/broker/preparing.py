@@ -2,7 +2,8 @@
 """What some batches of a Produce request need before they can be appended, done off the loop.
 
 - A topic with a `compression.type` of its own has them recompressed.
-- A batch that holds much when decompressed is looked into by a thread, before it is checked.
+- A batch that holds much when decompressed is looked into by a thread, before it is checked; if
+  the topic does not take some of its records, the thread names them.
 - A log that was not used since the start reads its indexes.
 
 A request without such a batch is told by `must_prepare`, and costs no more than that.
@@ -16,7 +17,7 @@ from strom.broker.context import Context
 from strom.log.cold import warmed
 from strom.log.log import Log
 from strom.records.batch import HEADER_SIZE, Header, read_header
-from strom.records.validate import check_field, is_heavy
+from strom.records.validate import InvalidRecords, Limits, check_batch, check_field, is_heavy
 from strom.records.walk import Facts, inspect_batch
 from strom.replication.partition import Partition
 from strom.wire.errors import KafkaError
@@ -24,8 +25,8 @@ from strom.wire.produce import ProducePartition, ProduceRequest, ProduceTopic
 
 #: Topic and partition.
 Place = tuple[str, int]
-#: What was found in the records of some batches already.
-Known = Mapping[Place, Facts]
+#: What was found in the records of some batches already, or why they are refused.
+Known = Mapping[Place, Facts | InvalidRecords]
 NOTHING_KNOWN: Final[Known] = {}
 
 
@@ -40,30 +41,48 @@ class Prepared(NamedTuple):
 class Task:
     """A batch for a thread, with the log that it is for."""
 
-    __slots__ = ("header", "log", "records")
+    __slots__ = ("header", "limits", "log", "now_ms", "records")
 
-    def __init__(self, log: Log, records: memoryview, header: Header) -> None:
+    def __init__(self, log: Log, records: memoryview, header: Header, now_ms: int) -> None:
         self.log = log
+        self.limits = log.limits
         self.records = records
         self.header = header
+        self.now_ms = now_ms
 
     def do(self) -> "Done":
         """Look into the batch, after it is brought into its topic's form."""
-        log, records = self.log, self.records
-        if not log.needs_recompression(records):
-            return Done(records, inspect_batch(self.header, records))
-        changed = memoryview(log.recompress(records))
-        return Done(changed, inspect_batch(read_header(changed), changed))
+        log, records, header = self.log, self.records, self.header
+        if log.needs_recompression(records):
+            records = memoryview(log.recompress(records))
+            header = read_header(records)
+        return Done(records, look_into(records, header, self.limits, self.now_ms))
+
+
+def look_into(
+    records: memoryview, header: Header, limits: Limits, now_ms: int
+) -> Facts | InvalidRecords:
+    """Return what is found in a batch, or which records the topic does not take."""
+    facts = inspect_batch(header, records)
+    try:
+        # Of a copy: where the time in the header is wrong, the check sets it in place.
+        check_batch(header, bytearray(records[: header.size_bytes]), limits, now_ms, facts)
+    except InvalidRecords as refusal:
+        return refusal
+    except KafkaError:
+        # The loop comes to the same refusal, and takes no time for it.
+        pass
+    return facts
 
 
 class Done:
     """A batch in its topic's form, and what was found in it."""
 
-    __slots__ = ("facts", "records")
+    __slots__ = ("outcome", "records")
 
-    def __init__(self, records: memoryview, facts: Facts) -> None:
+    def __init__(self, records: memoryview, outcome: Facts | InvalidRecords) -> None:
         self.records = records
-        self.facts = facts
+        self.outcome = outcome
 
 
 def name_of(topic: ProduceTopic, context: Context) -> str | None:
@@ -127,7 +146,7 @@ async def task_for(
     log = partition.log
     if records is None or len(records) < HEADER_SIZE or not needs_thread(log, records):
         return None
-    return Task(log, records, check_field(records, context.header.version))
+    return Task(log, records, check_field(records, context.header.version), context.now_ms)
 
 
 def do_all(tasks: Mapping[Place, Task]) -> dict[Place, Done | KafkaError]:
@@ -148,7 +167,7 @@ def put_together(
     refused: dict[Place, KafkaError],
 ) -> Prepared:
     """Return the request as it is to be appended: without a batch nothing is."""
-    known: dict[Place, Facts] = {}
+    known: dict[Place, Facts | InvalidRecords] = {}
     topics = []
     for topic in request.topics:
         name = name_of(topic, context) or ""
@@ -162,7 +181,7 @@ def put_together(
                 ready = ProducePartition(batch.partition_index, None)
             elif found is not None:
                 ready = ProducePartition(batch.partition_index, found.records)
-                known[place] = found.facts
+                known[place] = found.outcome
             partitions.append(ready)
         topics.append(ProduceTopic(topic.name, topic.topic_id, partitions))
     return Prepared(request.with_topics(topics), known, refused)

@@ -199,10 +199,6 @@ class Quorum:
 
     def append(self, records: Sequence[object]) -> None:
         """Append the records as one batch, all or nothing; raise if another node leads."""
-        self.append_written(records, written(records, self._clock()))
-
-    def append_written(self, records: Sequence[object], batch: bytearray) -> None:
-        """Append records that are written already."""
         if self._node.role is not Role.LEADER:
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER,
@@ -210,7 +206,7 @@ class Quorum:
                 if self.leader_id >= 0
                 else "No controller appears to be active.",
             )
-        self._write(tuple(records), batch)
+        self._write(tuple(records), written(records, self._clock()))
 
     def _write(self, records: tuple[object, ...], batch: bytearray) -> None:
         # Also if it cannot be written: `run` looks whether that is the end.

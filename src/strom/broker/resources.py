@@ -9,14 +9,11 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Final, TypeVar
 
 from strom.broker.context import Context, Parts
-from strom.broker.deciding import TIMEOUT_DEFAULT, decide_in_turns
-from strom.broker.turns import portions
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.metadata.config_decisions import Altered, Operation, check_type
-from strom.metadata.controller import Controller
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal, attempt
 from strom.metadata.records import BROKER_RESOURCE, Record
@@ -44,37 +41,22 @@ LEVEL_NAMES: Final = {
     logging.CRITICAL: "FATAL",
 }
 
-#: So many take two or three milliseconds to decide on.
-RESOURCES_AT_ONCE = 50
-
 Given = TypeVar("Given")
 
 
-async def alter_in_turns(
+async def alter(
     wanted: Sequence[tuple[Resource, Given]],
     check: Callable[[Resource, Given], None],
-    decide: Callable[[list[tuple[Resource, Given]]], Decision[Record, Altered]],
+    decision: Callable[[list[tuple[Resource, Given]]], Decision[Record, Altered]],
     parts: Parts,
 ) -> Altered:
     """Return what became of each resource: those that pass the check are decided on."""
-
-    def decision(
-        _: Controller, portion: Sequence[tuple[Resource, Given]]
-    ) -> Decision[Record, Altered]:
-        refused, accepted = check_each(portion, check)
-        decided = decide(accepted)
-        return decided._replace(reply=refused | decided.reply)
-
+    refused, accepted = check_each(wanted, check)
     try:
-        replies = await decide_in_turns(
-            parts,
-            TIMEOUT_DEFAULT,
-            await portions(wanted, together=itemgetter(0), at_once=RESOURCES_AT_ONCE),
-            decision,
-        )
+        altered = await decide(parts, TIMEOUT_DEFAULT, decision, accepted)
     except KafkaError as error:
-        return dict.fromkeys((resource for resource, _ in wanted), Refusal.of(error))
-    return {resource: outcome for reply in replies for resource, outcome in reply.items()}
+        altered = dict.fromkeys((resource for resource, _ in accepted), Refusal.of(error))
+    return refused | altered
 
 
 def check_each(
@@ -142,7 +124,8 @@ def read_node_id(name: str) -> int:
 def logger_levels() -> dict[str, str]:
     """Return the level of each of the broker's loggers that exist by now."""
     names = [ROOT_LOGGER]
-    names += [name for name in logging.root.manager.loggerDict if name.startswith("strom.")]
+    # Of a copy: a thread may ask while a module makes its logger.
+    names += [name for name in list(logging.root.manager.loggerDict) if name.startswith("strom.")]
     return {name: level_name(logging.getLogger(name).getEffectiveLevel()) for name in names}
 
 

@@ -6,13 +6,13 @@ affected by its refusal.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
 from strom.metadata.image import Image, Resource
-from strom.metadata.outcome import Refusal, attempt
+from strom.metadata.outcome import Refusal, attempt, check_changes
 from strom.metadata.records import BROKER_RESOURCE, TOPIC_RESOURCE, Config, Record
 from strom.metadata.topics import check_topic_name
 from strom.replicated.machine import Decision
@@ -88,6 +88,7 @@ def incrementally_alter_configs(
     validate_only: bool,
 ) -> Decision[Record, Altered]:
     """Change single settings of the resources."""
+    _check_size(asked)
     changes = [
         (resource, _incremental(image, resource, alterations, rules))
         for resource, alterations in asked
@@ -103,8 +104,13 @@ def replace_configs(
     validate_only: bool,
 ) -> Decision[Record, Altered]:
     """Set these settings of the resources, and take back all others."""
+    _check_size(asked)
     changes = [(resource, _replacing(image, resource, config, rules)) for resource, config in asked]
     return _decide(image, changes, rules, validate_only)
+
+
+def _check_size(asked: Sequence[tuple[Resource, Sized]]) -> None:
+    check_changes(max(len(asked), sum(len(settings) for _, settings in asked)))
 
 
 #: The new value of each setting that changes, None to take it back; or why that cannot be.

@@ -52,16 +52,6 @@ class Controller:
         """Take the record as a fact."""
         self._image = applied(self._image, record)
 
-    def copy(self) -> "Controller":
-        """Return a controller of the same state, to work a decision out with."""
-        return Controller(
-            self._image, cluster_id=self._cluster_id, node_id=self._node_id, rules=self._rules
-        )
-
-    def take_over(self, copy: "Controller") -> None:
-        """Be where a copy of this state has got by applying what was decided."""
-        self._image = copy.image
-
     # Decisions: read the state, change nothing.
 
     def create_topics(

@@ -8,6 +8,17 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 Done = TypeVar("Done")
 
+#: So many changes one request may ask for, as in Kafka: they are one decision, and one batch.
+CHANGES_MAX = 10_000
+
+
+def check_changes(count: int) -> None:
+    """Refuse a request for more changes than one may ask for."""
+    if count > CHANGES_MAX:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

@@ -6,15 +6,16 @@ with all of its partitions or none.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
 from strom.metadata.config_decisions import Rules, checked_config
 from strom.metadata.image import Image, Topic
-from strom.metadata.outcome import Refusal, attempt
+from strom.metadata.outcome import CHANGES_MAX, Refusal, attempt, check_changes
 from strom.metadata.partitions import new_partition
 from strom.metadata.placement import Placer, Usable
 from strom.metadata.records import (
@@ -28,9 +29,6 @@ from strom.metadata.records import (
 from strom.metadata.topics import METADATA_TOPIC, check_topic_name, find_collision, unified
 from strom.replicated.machine import Decision
 from strom.wire.errors import ErrorCode, KafkaError
-
-#: More partitions than this in one request are refused: they would be one enormous batch.
-PARTITIONS_PER_REQUEST_MAX = 10_000
 
 #: Asks for the cluster's default.
 DEFAULT = -1
@@ -82,8 +80,7 @@ def create_topics(
 ) -> Decision[Record, Created]:
     """Create the topics; the reply has one entry for each name."""
     counted = Counter(topic.name for topic in asked)
-    total = sum(count_asked(each.partition_count, each.assignments, defaults) for each in asked)
-    too_many = attempt(lambda: check_total(total))
+    too_many = attempt(lambda: _check_size(asked, defaults))
     reply: Created = {}
     records: list[Record] = []
     for topic in asked:
@@ -101,16 +98,20 @@ def create_topics(
     return Decision(() if validate_only else tuple(records), reply)
 
 
-def count_asked(partition_count: int, assignments: Sized, defaults: Defaults) -> int:
-    """Return how many partitions somebody asks for, by number or by assignment."""
-    if len(assignments):
-        return len(assignments)
-    return defaults.partition_count if partition_count == DEFAULT else max(partition_count, 0)
+def _check_size(asked: Sequence[NewTopic], defaults: Defaults) -> None:
+    _check_total(sum(_count_asked(each, defaults) for each in asked))
+    check_changes(max(len(asked), sum(len(each.configs) for each in asked)))
 
 
-def check_total(partition_count: int) -> None:
-    """Refuse a request for more partitions than one may ask for."""
-    if partition_count > PARTITIONS_PER_REQUEST_MAX:
+def _count_asked(topic: NewTopic, defaults: Defaults) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    count = topic.partition_count
+    return defaults.partition_count if count == DEFAULT else max(count, 0)
+
+
+def _check_total(partition_count: int, room: int = CHANGES_MAX) -> None:
+    if partition_count > room:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
         )
@@ -298,6 +299,7 @@ def delete_topics(
     image: Image, asked: Sequence[TopicReference]
 ) -> Decision[Record, tuple[DeletedTopic, ...]]:
     """Delete the topics; the reply has one entry for each that was named, once."""
+    check_changes(len(asked))
     counted = Counter(asked)
     doomed: dict[UUID, Topic] = {}
     reply: list[DeletedTopic] = []
@@ -361,13 +363,16 @@ class MorePartitions:
 def create_partitions(
     image: Image, asked: Sequence[MorePartitions], *, rng: Random, validate_only: bool
 ) -> Decision[Record, dict[str, Refusal | None]]:
-    """Give the topics their new partitions; the others stay as they are."""
+    """Give the topics their new partitions, so many in all; the others stay as they are."""
+    check_changes(len(asked))
     counted = Counter(each.name for each in asked)
     reply: dict[str, Refusal | None] = {}
     records: list[Record] = []
     for each in asked:
-        decide = _duplicate_name if counted[each.name] > 1 else _growth(image, each, rng)
-        outcome = attempt(decide)
+        if counted[each.name] > 1:
+            reply[each.name] = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            continue
+        outcome = attempt(partial(_grow, image, each, rng, room=CHANGES_MAX - len(records)))
         if isinstance(outcome, Refusal):
             reply[each.name] = outcome
         else:
@@ -376,15 +381,7 @@ def create_partitions(
     return Decision(() if validate_only else tuple(records), reply)
 
 
-def _duplicate_name() -> tuple[Record, ...]:
-    raise _bad_request("Duplicate topic name.")
-
-
-def _growth(image: Image, asked: MorePartitions, rng: Random) -> Callable[[], tuple[Record, ...]]:
-    return lambda: _grow(image, asked, rng)
-
-
-def _grow(image: Image, asked: MorePartitions, rng: Random) -> tuple[Record, ...]:
+def _grow(image: Image, asked: MorePartitions, rng: Random, *, room: int) -> tuple[Record, ...]:
     topic = image.topics_by_name.get(asked.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -397,7 +394,7 @@ def _grow(image: Image, asked: MorePartitions, rng: Random) -> tuple[Record, ...
             f"The topic {asked.name} currently has {present} partition(s); "
             f"{asked.count} would not be an increase.",
         )
-    check_total(asked.count - present)
+    _check_total(asked.count - present, room)
     factor = len(topic.partitions[0].replicas)
     replicas = _more_replicas(image, asked, asked.count - present, factor, rng)
     for offset, brokers in enumerate(replicas):

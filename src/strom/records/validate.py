@@ -6,14 +6,13 @@ tells what they have in common without an object for each. Objects are made only
 refusal which records are meant. The newest time of the records becomes the header's.
 
 `check_batch` does all of it. Records that take long to decompress are told by `is_heavy`: who
-serves an event loop has `inspect_batch` look at them in a thread, and hands over what it found.
+serves an event loop has a thread look at them first (`inspect_batch`) and hands over what it
+found.
 
 Where Apache Kafka stumbles over a batch (UNKNOWN_SERVER_ERROR), or takes one that its own consumers
 cannot read, the answer here is INVALID_RECORD; no client tries either of them again.
 """
 
-from collections.abc import Callable
-from functools import partial
 from typing import Final, NamedTuple, NoReturn
 
 from strom.records.batch import (
@@ -58,8 +57,6 @@ LIGHT_BYTES_MAX: Final[dict[int, int]] = {
     Codec.LZ4: 2 * 1024 * 1024,
     Codec.ZSTD: 1024 * 1024,
 }
-#: Records are read one by one to name those at fault; of more than this it is a thread's to do.
-NAMED_AT_ONCE: Final = 1000
 #: So many are named at most: each takes a hundred bytes of the answer.
 RECORD_ERRORS_MAX: Final = 10_000
 #: The record errors that the message of a refusal repeats.
@@ -98,17 +95,6 @@ class InvalidRecords(KafkaError):  # noqa: N818 - a refusal, as KafkaError's oth
     def __init__(self, code: ErrorCode, message: str, record_errors: RecordErrors) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
-
-
-class UnnamedRecords(KafkaError):  # noqa: N818 - as above
-    """A batch refused because of some of its records, which are still to be found.
-
-    `find` says which and why; it takes long, and needs nothing but what it has.
-    """
-
-    def __init__(self, find: Callable[[], KafkaError]) -> None:
-        super().__init__(ErrorCode.INVALID_RECORD)
-        self.find = find
 
 
 class Limits(NamedTuple):
@@ -336,13 +322,7 @@ def _check_values(
         or (limits.is_compacted and facts.keyless != NO_RECORD)
         or (has_late_or_early and not limits.has_append_time)
     ):
-        has_faults = None
-        if header.record_count > NAMED_AT_ONCE:
-            has_faults = _has_faults(header, facts, limits, now_ms)
-        if has_faults:
-            raise UnnamedRecords(partial(_find_faults, header, bytes(batch), limits, now_ms))
-        if has_faults is None:
-            _check_records(header, batch, limits, now_ms)
+        _check_records(header, batch, limits, now_ms)
     if limits.has_append_time:
         patch_append_time(batch, header.attributes, now_ms)
         return read_header(batch)
@@ -351,27 +331,6 @@ def _check_values(
         return header
     patch_max_timestamp(batch, header.attributes & ~TIMESTAMP_TYPE_FLAG, newest_ms)
     return read_header(batch)
-
-
-def _has_faults(header: Header, facts: Facts, limits: Limits, now_ms: int) -> bool | None:
-    """Whether the topic does not take some of the records; None if only a look at each can tell."""
-    if limits.is_compacted and facts.keyless != NO_RECORD:
-        return True
-    if header.has_append_time:
-        # One time is the time of all.
-        like_all = Record(header.base_offset, header.max_timestamp, None, None)
-        return _complain_of_time(header, like_all, limits, now_ms) is not None
-    # A record without a time looks as old as can be, and is of any age.
-    return None if facts.oldest_ms == NO_TIMESTAMP else True
-
-
-def _find_faults(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> KafkaError:
-    """Return the refusal that names the records at fault; there must be some."""
-    try:
-        _check_records(header, batch, limits, now_ms)
-    except KafkaError as error:
-        return error
-    raise AssertionError(f"nothing is wrong with the records for {limits.partition}")
 
 
 def _check_records(header: Header, batch: Buffer, limits: Limits, now_ms: int) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 def is_same(message: Any, other: object) -> bool:  # noqa: ANN401 - any message
     """Return whether both are of one class, with equal fields."""
+    fields: tuple[str, ...] = message.FIELDS
     if type(other) is not type(message):
         return False
-    return all(getattr(message, name) == getattr(other, name) for name in message.FIELDS)
+    return all(getattr(message, name) == getattr(other, name) for name in fields)
 
 
 def hash_of(message: Any) -> int:  # noqa: ANN401 - any message

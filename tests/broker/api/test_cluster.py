@@ -1,12 +1,8 @@
 """The cluster, its quorum, its features and its resources: answers held against Apache Kafka's."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from strom.broker.api import describe_cluster, describe_quorum, update_features
-from strom.broker.context import Large
-from strom.broker.turns import AT_ONCE
 
 METADATA = "__cluster_metadata"
 
@@ -67,16 +63,6 @@ def test_nothing_else_has_a_quorum(raw, places):
     assert {each["error_code"] for each in partitions} == {"unknown_topic_or_partition"}
     assert {each["leader_id"] for each in partitions} == {0}
     assert found["nodes"] == []
-
-
-def test_very_many_places_without_a_quorum_are_refused_off_the_loop(raw):
-    places = [(METADATA, number) for number in range(AT_ONCE + 1)]
-    found = raw.ask("describe_quorum", 2, {"topics": topics(*places)})
-    assert len(found["topics"]) == len(places)
-    request = SimpleNamespace(
-        topics=[SimpleNamespace(topic_name=METADATA, partitions=[])] * len(places)
-    )
-    assert isinstance(describe_quorum.handle(request, None), Large)
 
 
 FAILED = "The update failed for all features since the following feature had an error: "

@@ -1,15 +1,16 @@
-"""Hundreds of topics in one request (TOP-02, TOP-06, TOP-07): everybody else is served in between.
+"""Hundreds of topics in one request (TOP-02, TOP-06, TOP-07) are one decision.
 
-Counted, not timed: how many records are decided on, and how many are published, in one turn of
-the loop. What a request says about its items is the same as if it were one decision.
+It is one batch of the metadata log, which after a crash is there or not. It is published a portion
+at a time: everybody else is served in between. Counted, not timed: how many records are published
+in one turn of the loop.
 """
 
 import pytest
 
-from strom.broker.creating import WEIGHT_AT_ONCE
 from strom.broker.publisher import RECORDS_AT_ONCE
+from strom.broker.quorum import Quorum
 from strom.metadata import delta
-from strom.metadata.controller import Controller
+from strom.metadata.outcome import CHANGES_MAX
 from strom.metadata.records import PartitionChange
 from tests.broker.api.conftest import create
 
@@ -67,31 +68,42 @@ def names(name):
 
 
 @pytest.fixture
-def steps(turn, monkeypatch):
-    """At which turn of the loop each record was decided on, and published."""
-    decided, published = [], []
-    apply, applied = Controller.apply, delta.applied
+def batches(monkeypatch):
+    """How many records each batch of the metadata log has."""
+    sizes = []
+    append = Quorum.append
 
-    def decide(self, record):
+    def noted(self, records):
         # That a new partition's directory is noted is a matter of its own.
-        if not isinstance(record, PartitionChange):
-            decided.append(turn())
-        apply(self, record)
+        if not isinstance(records[0], PartitionChange):
+            sizes.append(len(records))
+        append(self, records)
+
+    monkeypatch.setattr(Quorum, "append", noted)
+    return sizes
+
+
+@pytest.fixture
+def published(turn, monkeypatch):
+    """At which turn of the loop each record was published."""
+    turns = []
+    applied = delta.applied
 
     def publish(image, record):
-        published.append(turn())
+        turns.append(turn())
         return applied(image, record)
 
-    monkeypatch.setattr(Controller, "apply", decide)
     monkeypatch.setattr(delta, "applied", publish)
-    return decided, published
+    return turns
 
 
 def most(seen):
     return max(seen.count(turn) for turn in set(seen))
 
 
-def test_topics_live_and_go_a_portion_in_one_turn_of_the_loop(raw, names, steps):
+def test_topics_live_and_go_in_one_batch_and_are_published_in_portions(
+    raw, names, batches, published
+):
     lives = [
         lambda: create_all(raw, new_topics(*names)),
         lambda: alter_all(raw, names),
@@ -100,34 +112,33 @@ def test_topics_live_and_go_a_portion_in_one_turn_of_the_loop(raw, names, steps)
         lambda: delete_all(raw, [{"name": each} for each in names]),
     ]
     for live in lives:
-        decided, published = steps
-        decided.clear()
+        batches.clear()
         published.clear()
         answers = live()
         told = [each.get("name", each.get("resource_name")) for each in answers]
         assert told == names
         assert codes(answers) == ["none"] * MANY
         if live is not lives[2]:
-            assert len(decided) >= MANY
-            assert most(decided) <= max(WEIGHT_AT_ONCE, RECORDS_AT_ONCE)
+            assert len(batches) == 1
+            assert batches[0] >= MANY
+            assert len(published) >= MANY
             assert most(published) <= RECORDS_AT_ONCE
     assert exists(raw, names) == [False] * MANY
 
 
-def test_topics_that_are_created_by_asking_for_them_are_so_in_portions(raw, names, steps):
+def test_topics_that_are_created_by_asking_for_them_are_so_in_one_batch(
+    raw, names, batches, published
+):
     """One Metadata request may name thousands of topics that are not there."""
-    decided, published = steps
     asked = {"topics": [{"name": each} for each in names], "allow_auto_topic_creation": True}
     told = raw.ask("metadata", 12, asked)["topics"]
     assert [each["name"] for each in told] == names
     assert [len(each["partitions"]) for each in told] == [1] * MANY
-    assert len(decided) >= MANY
-    assert most(decided) <= max(WEIGHT_AT_ONCE, RECORDS_AT_ONCE)
+    assert batches == [2 * MANY]
     assert most(published) <= RECORDS_AT_ONCE
 
 
-def test_a_topic_of_many_partitions_is_published_in_portions(raw, name, steps):
-    _, published = steps
+def test_a_topic_of_many_partitions_is_published_in_portions(raw, name, published):
     create(raw, name, partitions=5 * RECORDS_AT_ONCE)
     assert len(published) > 5 * RECORDS_AT_ONCE
     assert most(published) <= RECORDS_AT_ONCE
@@ -170,6 +181,22 @@ def test_too_many_partitions_in_all_topics_together_are_refused(raw, names):
     answers = create_all(raw, new_topics(*names, partitions=41))
     assert codes(answers) == ["policy_violation"] * MANY
     assert exists(raw, names) == [False] * MANY
+
+
+def test_to_change_too_much_in_one_request_is_refused(raw, names):
+    """As in Kafka: all of it, and each thing that is named."""
+    create_all(raw, new_topics(*names))
+    far_too_many = [{"name": each} for each in names * (CHANGES_MAX // MANY + 1)]
+    answers = delete_all(raw, far_too_many)
+    assert [each["name"] for each in answers] == names
+    assert codes(answers) == ["policy_violation"] * MANY
+    settings = [{"name": f"x{n}", "value": "", "config_operation": 1} for n in range(100)]
+    changes = [
+        {"resource_type": TOPIC, "resource_name": each, "configs": settings} for each in names
+    ]
+    answers = raw.ask("incremental_alter_configs", 1, {"resources": changes})["responses"]
+    assert codes(answers) == ["policy_violation"] * MANY
+    assert exists(raw, names) == [True] * MANY
 
 
 def test_a_large_topic_that_is_there_already_is_refused(raw, name):

@@ -14,15 +14,13 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from strom.broker.transacting import BY_LEADER, BY_REQUEST, known_code, note_sender, shard_of
-from strom.broker.turns import AT_ONCE, answer_of, pieces
 from strom.transactions.transaction import NO_CONNECTION, Producer, TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
@@ -37,16 +35,10 @@ else:
 KEY = 24
 VERSIONS = range(6)
 
-#: Of partitions of which is only asked whether they exist, so many take two milliseconds.
-PLACES_AT_ONCE = 1000
-#: What a transaction weighs beside its partitions.
-TRANSACTION_WEIGHT = 5
-
 KNOWS_FENCED_FROM = 2
 MANY_FROM = 4
 
 Codes = dict[TopicPartition, ErrorCode]
-Told = list[tuple["asked.AddPartitionsToTxnTransaction", Codes]]
 
 
 def upgrade(request: Any, version: int) -> None:  # noqa: ANN401 - with fields of older versions
@@ -72,59 +64,35 @@ def downgrade(response: Any, version: int) -> None:  # noqa: ANN401 - as above
 
 def handle(
     request: asked.AddPartitionsToTxnRequest, context: Context
-) -> (
-    answer.AddPartitionsToTxnResponse
-    | Coroutine[Any, Any, answer.AddPartitionsToTxnResponse | Large]
-):
+) -> answer.AddPartitionsToTxnResponse | Coroutine[Any, Any, answer.AddPartitionsToTxnResponse]:
     """Take in, or verify, each transaction's partitions."""
-    if len(request.transactions) != 1:
-        return answer_in_turns(request, context)
-    transaction = request.transactions[0]
-    note_sender(transaction.transactional_id, context)
-    places = places_of(transaction)
-    if TRANSACTION_WEIGHT + len(places) > AT_ONCE:
-        return answer_in_turns(request, context)
-    codes = missing(places, context)
-    found = refused(places, codes) if codes else decide(transaction, places, context)
-    if isinstance(found, dict):
-        return respond([(transaction, found)])
-    return answer_later(transaction, found)
+    transactions = request.transactions
+    require_few(sum([1 + len(topic.partitions) for each in transactions for topic in each.topics]))
+    if len(transactions) == 1:
+        note_sender(transactions[0].transactional_id, context)
+    begun = [codes_of(each, context) for each in transactions]
+    found = [each for each in begun if isinstance(each, dict)]
+    if len(found) == len(begun):
+        return respond(transactions, found)
+    return answer_later(transactions, begun)
 
 
 async def answer_later(
-    transaction: asked.AddPartitionsToTxnTransaction, coming: Coroutine[Any, Any, Codes]
+    transactions: Sequence[asked.AddPartitionsToTxnTransaction],
+    begun: list[Codes | Coroutine[Any, Any, Codes]],
 ) -> answer.AddPartitionsToTxnResponse:
-    """Answer for the one transaction once its partitions are in."""
-    return respond([(transaction, await coming)])
+    """Answer once the partitions are in."""
+    found = [each if isinstance(each, dict) else await each for each in begun]
+    return respond(transactions, found)
 
 
-async def answer_in_turns(
-    request: asked.AddPartitionsToTxnRequest, context: Context
-) -> answer.AddPartitionsToTxnResponse | Large:
-    """Serve one transaction after the other; others get their turn in between."""
-    told: Told = []
-    count = 0
-    for transaction in request.transactions:
-        if told:
-            await asyncio.sleep(0)
-        codes = await codes_of(transaction, context)
-        told.append((transaction, codes))
-        count += TRANSACTION_WEIGHT + len(codes)
-    return answer_of(count, lambda: respond(told))
-
-
-async def codes_of(transaction: asked.AddPartitionsToTxnTransaction, context: Context) -> Codes:
+def codes_of(
+    transaction: asked.AddPartitionsToTxnTransaction, context: Context
+) -> Codes | Coroutine[Any, Any, Codes]:
     """Take in, or verify, the partitions of one transaction; a code for each."""
     places = places_of(transaction)
-    codes: Codes = {}
-    for some in pieces(places, PLACES_AT_ONCE):
-        codes |= missing(some, context)
-        if len(some) == PLACES_AT_ONCE:
-            await asyncio.sleep(0)
-    if codes:
-        return refused(places, codes)
-    found = decide(transaction, places, context)
-    return found if isinstance(found, dict) else await found
+    codes = missing(places, context)
+    return refused(places, codes) if codes else decide(transaction, places, context)
 
 
 def places_of(transaction: asked.AddPartitionsToTxnTransaction) -> list[TopicPartition]:
@@ -205,12 +173,15 @@ def ask(
     )
 
 
-def respond(told: Told) -> answer.AddPartitionsToTxnResponse:
+def respond(
+    transactions: Sequence[asked.AddPartitionsToTxnTransaction], found: list[Codes]
+) -> answer.AddPartitionsToTxnResponse:
     """Answer for every transaction."""
+    results = (result(*each) for each in zip(transactions, found, strict=True))
     return answer.AddPartitionsToTxnResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.NONE,
-        results_by_transaction=tuple(result(*each) for each in told),
+        results_by_transaction=tuple(results),
     )
 
 

@@ -4,7 +4,7 @@ Behaviour:
 - Resources succeed or fail one by one, each as a whole; one given twice is INVALID_REQUEST.
 - A broker changes its own settings and those of all brokers (the empty name), no other broker's.
 - The levels of loggers cannot be replaced as a whole.
-- Many resources are decided on a portion at a time: after a crash some may be changed.
+- All resources are one decision: after a crash all of them are changed, or none.
 
 Versions:
 - v0 to v2 differ in encoding only.
@@ -15,10 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
-from strom.broker.resources import alter_in_turns, check_given, require_own_broker
-from strom.broker.turns import answer_of
-from strom.metadata.config_decisions import Altered
+from strom.broker.context import Context
+from strom.broker.resources import alter, check_given, require_own_broker
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
 from strom.wire.errors import ErrorCode
@@ -38,13 +36,13 @@ Given = tuple["asked.AlterableConfig", ...]
 
 async def handle(
     request: asked.AlterConfigsRequest, context: Context
-) -> answer.AlterConfigsResponse | Large:
+) -> answer.AlterConfigsResponse:
     """Have the controller replace the settings."""
     wanted = [
         ((each.resource_type, each.resource_name), each.configs) for each in request.resources
     ]
     controller = context.parts.controller
-    outcomes = await alter_in_turns(
+    outcomes = await alter(
         wanted,
         lambda resource, given: check(resource, given, context),
         lambda accepted: controller.replace_configs(
@@ -53,21 +51,16 @@ async def handle(
         ),
         context.parts,
     )
-    return answer_of(len(wanted), lambda: respond([resource for resource, _ in wanted], outcomes))
+    return answer.AlterConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        responses=tuple(result(resource, outcomes[resource]) for resource, _ in wanted),
+    )
 
 
 def check(resource: Resource, given: Given, context: Context) -> None:
     """Refuse what is not even asked properly, and another broker's settings."""
     check_given([each.name for each in given], (each.name for each in given if each.value is None))
     require_own_broker(resource, context)
-
-
-def respond(resources: list[Resource], outcomes: Altered) -> answer.AlterConfigsResponse:
-    """Tell what became of every resource."""
-    return answer.AlterConfigsResponse(
-        throttle_time=NO_THROTTLE,
-        responses=tuple(result(each, outcomes[each]) for each in resources),
-    )
 
 
 def result(resource: Resource, refusal: Refusal | None) -> answer.AlterConfigsResourceResponse:

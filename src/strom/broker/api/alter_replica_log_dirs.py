@@ -4,7 +4,6 @@ Behaviour:
 - The answer says whether the move has begun; DescribeLogDirs shows how far it is. The partition is
   written and read all the while, see `broker.moves`.
 - To name the directory that the replica is in takes a move back; to name a third one goes there.
-- Many partitions take several turns on the loop; later requests of the connection wait for them.
 - A path that is no log directory is LOG_DIR_NOT_FOUND, a failed one KAFKA_STORAGE_ERROR, a
   cordoned one INVALID_REPLICA_ASSIGNMENT, also for what is in it; a partition that is not here
   is UNKNOWN_TOPIC_OR_PARTITION.
@@ -18,12 +17,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Ordered
-from strom.broker.turns import answer_each
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
 
@@ -39,15 +36,7 @@ KEY = 34
 VERSIONS = range(1, 3)
 
 
-class Wish(NamedTuple):
-    """Where a partition is to go."""
-
-    topic: str
-    partition_index: int
-    path: str
-
-
-def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply:
     """Begin every move."""
     paths = {
         (topic.name, index): directory.path
@@ -55,23 +44,13 @@ def handle(request: asked.AlterReplicaLogDirsRequest, context: Context) -> Reply
         for topic in directory.topics
         for index in topic.partitions
     }
-    wishes = [Wish(*partition, path) for partition, path in paths.items()]
-    return answer_each(
-        wishes,
-        lambda wish: begin(wish, context),
-        lambda codes: respond(wishes, codes),
-        context.parts.host.offload,
-    )
-
-
-def respond(wishes: Iterable[Wish], codes: Iterable[ErrorCode]) -> Reply:
-    """Tell what became of every wish, by topic."""
+    require_few(len(paths))
     by_topic: dict[str, list[answer.AlterReplicaLogDirPartitionResult]] = {}
-    for wish, code in zip(wishes, codes, strict=True):
+    for (name, index), path in paths.items():
         result = answer.AlterReplicaLogDirPartitionResult(
-            partition_index=wish.partition_index, error_code=code
+            partition_index=index, error_code=begin(name, index, path, context)
         )
-        by_topic.setdefault(wish.topic, []).append(result)
+        by_topic.setdefault(name, []).append(result)
     return answer.AlterReplicaLogDirsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(
@@ -81,10 +60,10 @@ def respond(wishes: Iterable[Wish], codes: Iterable[ErrorCode]) -> Reply:
     )
 
 
-def begin(wish: Wish, context: Context) -> ErrorCode:
+def begin(topic: str, index: int, path: str, context: Context) -> ErrorCode:
     """Begin one move, or say why not."""
     try:
-        context.parts.moves.begin(*wish)
+        context.parts.moves.begin(topic, index, path)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

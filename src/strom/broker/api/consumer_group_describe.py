@@ -14,11 +14,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context, Ordered
+from strom.broker.answers import (
+    GROUP_OPERATIONS,
+    NO_THROTTLE,
+    NOT_ASKED,
+    answer_of,
+    require_few,
+)
+from strom.broker.context import Context, Large
 from strom.broker.coordinating import shard_of
 from strom.broker.group_protocols import require_consumer_protocol
-from strom.broker.turns import answer_each
 from strom.groups.consumer.coordinator import find
 from strom.groups.consumer.limits import limits_of
 from strom.groups.consumer.member import by_topic
@@ -49,16 +54,14 @@ CLASSIC_MEMBER: Final = 0
 CONSUMER_MEMBER: Final = 1
 
 
-def handle(request: asked.ConsumerGroupDescribeRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.ConsumerGroupDescribeRequest, context: Context) -> Reply | Large:
     """Describe each group."""
+    require_few(len(request.group_ids))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    return answer_each(
-        request.group_ids,
-        lambda each: describe(each, operations, context),
-        lambda groups: answer.ConsumerGroupDescribeResponse(
-            throttle_time=NO_THROTTLE, groups=tuple(groups)
-        ),
-        context.parts.host.offload,
+    groups = tuple(describe(each, operations, context) for each in request.group_ids)
+    return answer_of(
+        len(groups),
+        lambda: answer.ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups),
         at_once=GROUPS_AT_ONCE,
     )
 

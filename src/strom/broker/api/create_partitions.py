@@ -4,7 +4,7 @@ Behaviour:
 - Topics succeed or fail one by one; a name given twice is INVALID_REQUEST, once.
 - The count is what the topic has afterwards. The client may say on which brokers the new ones go.
 - The answer comes when this broker holds the new partitions.
-- Many topics are decided on and grow a portion at a time: after a crash some may have grown.
+- All topics are one decision: after a crash all of them have grown, or none.
 
 Versions:
 - v0 to v3 differ in encoding only.
@@ -15,9 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
-from strom.broker.deciding import decide_in_turns
-from strom.broker.turns import answer_of, portions
+from strom.broker.context import Context
+from strom.broker.deciding import decide
 from strom.metadata.outcome import Refusal
 from strom.metadata.topic_decisions import MorePartitions
 from strom.wire.errors import ErrorCode, KafkaError
@@ -32,58 +31,24 @@ else:
 KEY = 37
 VERSIONS = range(4)
 
-#: A topic weighs as much as it gets partitions, and this much more.
-TOPIC_WEIGHT = 1
-#: So heavy a portion takes two or three milliseconds to decide on.
-WEIGHT_AT_ONCE = 60
-#: What weighs more than this is worked out in a thread.
-LARGE_WEIGHT = 150
-
 
 async def handle(
     request: asked.CreatePartitionsRequest, context: Context
-) -> answer.CreatePartitionsResponse | Large:
+) -> answer.CreatePartitionsResponse:
     """Have the controller add the partitions."""
+    parts = context.parts
     try:
-        outcomes = await grow(request, context)
+        outcomes = await decide(
+            parts,
+            request.timeout,
+            parts.controller.create_partitions,
+            [read_topic(topic) for topic in request.topics],
+            rng=parts.host.rng,
+            validate_only=request.validate_only,
+        )
     except KafkaError as error:
         refusal = Refusal.of(error)
         outcomes = dict.fromkeys((topic.name for topic in request.topics), refusal)
-    return answer_of(len(outcomes), lambda: respond(outcomes))
-
-
-async def grow(
-    request: asked.CreatePartitionsRequest, context: Context
-) -> dict[str, Refusal | None]:
-    """Return what became of every topic, in the order in which they are named."""
-    parts = context.parts
-    named = context.image.topics_by_name
-
-    def weight(topic: asked.CreatePartitionsTopic) -> int:
-        known = named.get(topic.name)
-        return TOPIC_WEIGHT + max(0 if known is None else topic.count - len(known.partitions), 0)
-
-    replies = await decide_in_turns(
-        parts,
-        request.timeout,
-        await portions(
-            request.topics,
-            together=lambda topic: topic.name,
-            weight=weight,
-            at_once=WEIGHT_AT_ONCE,
-        ),
-        lambda controller, portion: controller.create_partitions(
-            [read_topic(topic) for topic in portion],
-            rng=parts.host.rng,
-            validate_only=request.validate_only,
-        ),
-        is_large=lambda portion: sum(map(weight, portion)) > LARGE_WEIGHT,
-    )
-    return {name: outcome for reply in replies for name, outcome in reply.items()}
-
-
-def respond(outcomes: dict[str, Refusal | None]) -> answer.CreatePartitionsResponse:
-    """Tell what became of every topic."""
     return answer.CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(result(name, outcome) for name, outcome in outcomes.items()),

@@ -6,7 +6,7 @@ Behaviour:
   replaces both.
 - The answer comes when this broker holds the topic's partitions. It has the id, the counts and
   the settings of each topic.
-- Many topics are decided on and created a portion at a time: after a crash some may be there.
+- All topics are one decision: after a crash all of them are there, or none.
 - A time of 0 or less is REQUEST_TIMED_OUT, and nothing is created.
 
 Versions:
@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, answer_of
 from strom.broker.context import Context, Large, Ordered
-from strom.broker.creating import create_in_turns
-from strom.broker.turns import answer_of
+from strom.broker.deciding import decide
 from strom.metadata.outcome import Refusal
 from strom.metadata.settings.describe import describe_topic
-from strom.metadata.topic_decisions import Created, CreatedTopic, NewTopic, count_asked
+from strom.metadata.topic_decisions import Created, CreatedTopic, NewTopic
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
 
@@ -60,29 +59,19 @@ async def create_and_tell(
     created: Created = dict.fromkeys(counted, TWICE)
     named_once = [topic for topic in request.topics if counted[topic.name] == 1]
     try:
-        created |= await create(named_once, request, context)
+        created |= await decide(
+            context.parts,
+            request.timeout,
+            context.parts.controller.create_topics,
+            [read_topic(topic) for topic in named_once],
+            defaults=context.topic_defaults,
+            rng=context.parts.host.rng,
+            validate_only=request.validate_only,
+        )
     except KafkaError as error:
         created |= dict.fromkeys((topic.name for topic in named_once), Refusal.of(error))
     settings = context.settings
     return answer_of(len(created), lambda: respond(created, settings), at_once=TOPICS_AT_ONCE)
-
-
-async def create(
-    topics: list[asked.CreatableTopic], request: asked.CreateTopicsRequest, context: Context
-) -> Created:
-    """Return what became of these topics."""
-    counts = {
-        each.name: count_asked(each.num_partitions, each.assignments, context.topic_defaults)
-        for each in topics
-    }
-    return await create_in_turns(
-        context,
-        request.timeout,
-        [(topic.name, topic) for topic in topics],
-        read_topic,
-        counts,
-        validate_only=request.validate_only,
-    )
 
 
 def respond(created: Created, settings: BrokerSettings) -> answer.CreateTopicsResponse:

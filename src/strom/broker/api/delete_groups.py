@@ -11,13 +11,11 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
-from strom.broker.turns import answer_of
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.groups.overview import delete, rounds_to_delete
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
@@ -31,31 +29,17 @@ else:
 KEY = 42
 VERSIONS = range(3)
 
-#: Each is a decision, and a batch in the log.
-GROUPS_AT_ONCE = 30
-
 
 async def handle(
     request: asked.DeleteGroupsRequest, context: Context
-) -> answer.DeleteGroupsResponse | Large:
+) -> answer.DeleteGroupsResponse:
     """Delete each group, once."""
-    codes: dict[str, ErrorCode] = {}
-    for group_id in dict.fromkeys(request.groups_names):
-        codes[group_id] = await delete_one(group_id, context)
-        if len(codes) % GROUPS_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return answer_of(len(codes), lambda: respond(codes))
-
-
-def respond(codes: dict[str, ErrorCode]) -> answer.DeleteGroupsResponse:
-    """Tell what became of each group."""
-    return answer.DeleteGroupsResponse(
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            answer.DeletableGroupResult(group_id=group_id, error_code=code)
-            for group_id, code in codes.items()
-        ),
-    )
+    require_few(len(request.groups_names))
+    results = [
+        answer.DeletableGroupResult(group_id=each, error_code=await delete_one(each, context))
+        for each in dict.fromkeys(request.groups_names)
+    ]
+    return answer.DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=tuple(results))
 
 
 async def delete_one(group_id: str, context: Context) -> ErrorCode:

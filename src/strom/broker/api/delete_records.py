@@ -38,8 +38,6 @@ else:
 KEY = 21
 VERSIONS = range(3)
 
-#: A start that moves may have to be written down, which is a file.
-PARTITIONS_AT_ONCE = 20
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
@@ -66,8 +64,7 @@ def handle(request: asked.DeleteRecordsRequest, context: Context) -> Reply | Ord
         lambda named: delete(*named, wanted[named], context),
         lambda results: respond(wanted, results),
         context.parts.host.offload,
-        at_once=PARTITIONS_AT_ONCE,
-        failed=refuse,
+        refuse,
     )
 
 

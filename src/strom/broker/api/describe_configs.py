@@ -7,6 +7,7 @@ Behaviour:
 - A group or a client-metrics subscription need not exist to be described.
 - What is named more than a hundred times is INVALID_REQUEST from then on.
 - Secrets are never shown. The levels of loggers are those in force now.
+- An answer about more than a few resources is put together in a thread.
 
 Versions:
 - v1 has synonyms; v3 types and documentation.
@@ -18,10 +19,9 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NoReturn
 
-from strom.broker.answers import NO_THROTTLE, text_of
-from strom.broker.context import Context, Ordered
+from strom.broker.answers import NO_THROTTLE, answer_of, require_few, text_of
+from strom.broker.context import Context, Large
 from strom.broker.resources import logger_levels
-from strom.broker.turns import answer_each
 from strom.metadata.settings.catalogue import Kind, Resource
 from strom.metadata.settings.definition import whole
 from strom.metadata.settings.describe import FROM_LOGGER, Described, describe
@@ -52,7 +52,15 @@ NAMELESS: dict[int, str] = {
 }
 
 
-def handle(request: asked.DescribeConfigsRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.DescribeConfigsRequest, context: Context) -> Reply | Large:
+    """Describe every resource."""
+    require_few(len(request.resources))
+    return answer_of(
+        len(request.resources), lambda: respond(request, context), at_once=RESOURCES_AT_ONCE
+    )
+
+
+def respond(request: asked.DescribeConfigsRequest, context: Context) -> Reply:
     """Describe every resource."""
     asked_for: Counter[tuple[int, str]] = Counter()
 
@@ -61,14 +69,8 @@ def handle(request: asked.DescribeConfigsRequest, context: Context) -> Reply | O
         asked_for[place] += 1
         return result(wanted, request, context, repeated=asked_for[place] > REPEATED_MAX)
 
-    return answer_each(
-        request.resources,
-        describe_one,
-        lambda results: answer.DescribeConfigsResponse(
-            throttle_time=NO_THROTTLE, results=tuple(results)
-        ),
-        context.parts.host.offload,
-        at_once=RESOURCES_AT_ONCE,
+    return answer.DescribeConfigsResponse(
+        throttle_time=NO_THROTTLE, results=tuple(describe_one(each) for each in request.resources)
     )
 
 

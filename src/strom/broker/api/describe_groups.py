@@ -14,9 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import GROUP_OPERATIONS, NO_THROTTLE, NOT_ASKED
-from strom.broker.context import Context, Ordered
-from strom.broker.turns import answer_each
+from strom.broker.answers import (
+    GROUP_OPERATIONS,
+    NO_THROTTLE,
+    NOT_ASKED,
+    answer_of,
+    require_few,
+)
+from strom.broker.context import Context, Large
 from strom.groups.classic.group import ClassicGroup, Member, Phase
 from strom.groups.overview import find_classic
 from strom.wire.errors import ErrorCode, KafkaError
@@ -38,16 +43,14 @@ NOT_FOUND_FROM = 6
 GROUPS_AT_ONCE = 50
 
 
-def handle(request: asked.DescribeGroupsRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.DescribeGroupsRequest, context: Context) -> Reply | Large:
     """Describe each group, once."""
+    require_few(len(request.groups))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    return answer_each(
-        list(dict.fromkeys(request.groups)),
-        lambda each: describe(each, operations, context),
-        lambda groups: answer.DescribeGroupsResponse(
-            throttle_time=NO_THROTTLE, groups=tuple(groups)
-        ),
-        context.parts.host.offload,
+    groups = tuple(describe(each, operations, context) for each in dict.fromkeys(request.groups))
+    return answer_of(
+        len(groups),
+        lambda: answer.DescribeGroupsResponse(throttle_time=NO_THROTTLE, groups=groups),
         at_once=GROUPS_AT_ONCE,
     )
 

@@ -17,9 +17,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, answer_of
 from strom.broker.context import Context, Large, Ordered
-from strom.broker.turns import answer_of, in_turns
 from strom.log.directory import LogDirectory
 from strom.log.log import Log
 from strom.replication.partition import Partition
@@ -68,7 +67,7 @@ async def describe_all(request: asked.DescribeLogDirsRequest, context: Context) 
     paths = [each.path for each in directories if each.failed is None]
     volumes = await context.parts.host.offload(lambda: {path: volume_of(path) for path in paths})
     wanted = wanted_partitions(request)
-    held = [await logs_in(each, wanted, context) for each in directories]
+    held = [logs_in(each, wanted, context) for each in directories]
     # One may have failed while the volumes were asked for.
     known = [None if each.failed is not None else volumes.get(each.path) for each in directories]
 
@@ -100,7 +99,7 @@ def wanted_partitions(request: asked.DescribeLogDirsRequest) -> set[tuple[str, i
     return {(topic.topic, index) for topic in request.topics for index in topic.partitions}
 
 
-async def logs_in(
+def logs_in(
     directory: LogDirectory, wanted: set[tuple[str, int]] | None, context: Context
 ) -> list[Held]:
     """List the logs in a directory, those that move into it last."""
@@ -110,7 +109,7 @@ async def logs_in(
     ]
     if wanted is not None:
         held = [each for each in held if (each[0].topic, each[0].index) in wanted]
-    return await in_turns(held, lambda each: measured(*each), context.parts.host.offload)
+    return [measured(*each) for each in held]
 
 
 def measured(partition: Partition, future: Log | None) -> Held:

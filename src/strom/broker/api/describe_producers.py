@@ -10,13 +10,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context, Ordered
-from strom.broker.turns import answer_each
+from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, require_few
+from strom.broker.context import Context
 from strom.log.producers import Producer
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
@@ -34,24 +31,15 @@ KEY = 61
 VERSIONS = range(1)
 
 
-def handle(request: asked.DescribeProducersRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.DescribeProducersRequest, context: Context) -> Reply:
     """List the producers of every partition."""
-    return answer_each(
-        [(topic.name, index) for topic in request.topics for index in topic.partition_indexes],
-        lambda wanted: describe(*wanted, context),
-        lambda described: respond(request, described),
-        context.parts.host.offload,
-    )
-
-
-def respond(
-    request: asked.DescribeProducersRequest, described: Iterable[answer.PartitionResponse]
-) -> Reply:
-    """Put the answers for the partitions under their topics."""
-    rest = iter(described)
+    require_few(sum(len(topic.partition_indexes) for topic in request.topics))
     topics = tuple(
         answer.TopicResponse(
-            name=topic.name, partitions=tuple(islice(rest, len(topic.partition_indexes)))
+            name=topic.name,
+            partitions=tuple(
+                describe(topic.name, index, context) for index in topic.partition_indexes
+            ),
         )
         for topic in request.topics
     )

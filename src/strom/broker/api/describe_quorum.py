@@ -12,12 +12,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import STOCK_TEXTS
-from strom.broker.context import Context, Large
-from strom.broker.turns import answer_of
+from strom.broker.answers import STOCK_TEXTS, require_few
+from strom.broker.context import Context
 from strom.metadata.topics import METADATA_TOPIC
 from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message
@@ -37,18 +35,13 @@ UNKNOWN_OFFSET = -1
 UNKNOWN_TIME = -1
 
 
-def handle(request: asked.DescribeQuorumRequest, context: Context) -> Reply | Large:
-    """Describe the quorum, if that is what was asked for; refuse very much in a thread."""
+def handle(request: asked.DescribeQuorumRequest, context: Context) -> Reply:
+    """Describe the quorum, if that is what was asked for."""
     wanted = [
         (topic.topic_name, tuple(each.partition_index for each in topic.partitions))
         for topic in request.topics
     ]
-    count = sum(len(indexes) for _, indexes in wanted)
-    return answer_of(max(len(wanted), count), lambda: respond(wanted, context))
-
-
-def respond(wanted: Sequence[tuple[str, tuple[int, ...]]], context: Context) -> Reply:
-    """Answer for every partition."""
+    require_few(sum(1 + len(indexes) for _, indexes in wanted))
     known = wanted == [(METADATA_TOPIC, (0,))]
     return answer.DescribeQuorumResponse(
         error_code=ErrorCode.NONE,

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
+from strom.broker.answers import NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS, answer_of
 from strom.broker.context import Context, Large
-from strom.broker.turns import answer_of
 from strom.metadata.image import Image, Topic
 from strom.metadata.topics import absence_of, is_internal
 from strom.wire.errors import ErrorCode

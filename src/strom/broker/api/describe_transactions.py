@@ -13,10 +13,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Ordered
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.broker.transacting import shard_of
-from strom.broker.turns import answer_each
 from strom.transactions.listing import described
 from strom.transactions.transaction import Transaction, by_topic
 from strom.wire.errors import ErrorCode, KafkaError
@@ -25,30 +24,23 @@ from strom.wire.messages import kafka_message
 if TYPE_CHECKING:
     from kio.schema.describe_transactions.v0 import request as asked
     from kio.schema.describe_transactions.v0 import response as answer
-
-    Reply = answer.DescribeTransactionsResponse
 else:
     answer = kafka_message("describe_transactions", "response")
 
 KEY = 65
 VERSIONS = range(1)
 
-#: An id is described with the partitions of its transaction.
-IDS_AT_ONCE = 50
-
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def handle(request: asked.DescribeTransactionsRequest, context: Context) -> Reply | Ordered:
+def handle(
+    request: asked.DescribeTransactionsRequest, context: Context
+) -> answer.DescribeTransactionsResponse:
     """Describe every id."""
-    return answer_each(
-        request.transactional_ids,
-        lambda each: describe(each, context),
-        lambda states: answer.DescribeTransactionsResponse(
-            throttle_time=NO_THROTTLE, transaction_states=tuple(states)
-        ),
-        context.parts.host.offload,
-        at_once=IDS_AT_ONCE,
+    require_few(len(request.transactional_ids))
+    return answer.DescribeTransactionsResponse(
+        throttle_time=NO_THROTTLE,
+        transaction_states=tuple(describe(each, context) for each in request.transactional_ids),
     )
 
 

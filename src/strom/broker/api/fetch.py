@@ -22,13 +22,14 @@ Versions:
 """
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Collection, Coroutine, Iterable
+from functools import partial
 from typing import Final, TypeAlias
 
 from strom.broker.context import Context, Large, Waiting
 from strom.broker.sessions import NO_SESSION, Resolved, Wanted, took_turn
-from strom.broker.turns import AT_ONCE, in_turns, pieces
-from strom.log.cold import ColdError
+from strom.broker.turns import AT_ONCE
+from strom.log.cold import ColdError, warmed
 from strom.replication.partition import Partition
 from strom.replication.waiting import Waiter
 from strom.wire.errors import ErrorCode, KafkaError
@@ -47,8 +48,6 @@ VERSIONS: Final = range(4, 19)
 
 DEBUG_CONSUMER: Final = -2
 NO_EPOCH: Final = -1
-#: So many are looked through for news in a millisecond or two.
-NEWS_AT_ONCE: Final = 2000
 
 Reply: TypeAlias = FetchResponse | Large | Waiting | Coroutine[None, None, FetchResponse | Large]
 
@@ -200,7 +199,7 @@ async def read_in_turns(
         await take_in_turns(list(resolved.wanted), harvest, waiter, context)
         if harvest.is_enough or is_time_up or left_ms <= 0:
             waiter.expire()
-            return await answer_in_turns(harvest, resolved, context)
+            return answer(harvest, resolved, context)
         is_time_up = not await waiter.wait()
 
 
@@ -212,8 +211,13 @@ async def take_in_turns(
         if len(wanted) > AT_ONCE:
             # To find out what is wanted took its time, too.
             await asyncio.sleep(0)
-        offload = context.parts.host.offload
-        await in_turns(wanted, harvest.take, offload, failed=harvest.refuse)
+        for number, each in enumerate(wanted, 1):
+            try:
+                await warmed(partial(harvest.take, each), context.parts.host.offload)
+            except OSError as error:
+                harvest.refuse(each, error)
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
     except BaseException:
         waiter.expire()
         raise
@@ -278,20 +282,8 @@ def answer(harvest: Harvest, resolved: Resolved, context: Context) -> FetchRespo
     return finish(news_of(harvest.fetched, resolved), harvest, resolved, context)
 
 
-async def answer_in_turns(
-    harvest: Harvest, resolved: Resolved, context: Context
-) -> FetchResponse | Large:
-    """Put the answer together, that about many partitions a portion at a time."""
-    told: list[tuple[Wanted, FetchedPartition]] = []
-    for some in pieces(harvest.fetched, NEWS_AT_ONCE):
-        if told or len(some) == NEWS_AT_ONCE:
-            await asyncio.sleep(0)
-        told += news_of(some, resolved)
-    return finish(told, harvest, resolved, context)
-
-
 def news_of(
-    fetched: Sequence[tuple[Wanted, FetchedPartition]], resolved: Resolved
+    fetched: list[tuple[Wanted, FetchedPartition]], resolved: Resolved
 ) -> list[tuple[Wanted, FetchedPartition]]:
     """Return what the answer has to tell, and note that it is told; without a session, all."""
     if resolved.session is None:

@@ -19,11 +19,10 @@ import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS
-from strom.broker.context import Context, Ordered
+from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, require_few
+from strom.broker.context import Context
 from strom.broker.coordination import Coordinators
 from strom.broker.internal_topics import make_topic
-from strom.broker.turns import answer_each
 from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message
 
@@ -68,8 +67,9 @@ def downgrade(response: Any, version: int) -> None:  # noqa: ANN401 - as above
 
 def handle(
     request: asked.FindCoordinatorRequest, context: Context
-) -> Reply | Ordered | Coroutine[None, None, object]:
+) -> Reply | Coroutine[None, None, Reply]:
     """Answer for each key, at once if the topic is there."""
+    require_few(len(request.coordinator_keys))
     coordinators = coordinators_of(request.key_type, context)
     if coordinators is None or not request.coordinator_keys or coordinators.has_topic:
         return respond(request, coordinators, context)
@@ -85,16 +85,15 @@ def coordinators_of(key_type: int, context: Context) -> Coordinators[Any] | None
 
 async def create_and_respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any], context: Context
-) -> object:
+) -> Reply:
     """Make the topic first."""
     await make_topic(coordinators.topic, context)
-    reply = respond(request, coordinators, context)
-    return await reply.work if isinstance(reply, Ordered) else reply
+    return respond(request, coordinators, context)
 
 
 def respond(
     request: asked.FindCoordinatorRequest, coordinators: Coordinators[Any] | None, context: Context
-) -> Reply | Ordered:
+) -> Reply:
     """Answer for each key."""
 
     def answer_for(key: str) -> answer.Coordinator:
@@ -105,13 +104,9 @@ def respond(
         code = ErrorCode.INVALID_REQUEST
         return nobody(key, code, STOCK_TEXTS[code])
 
-    return answer_each(
-        request.coordinator_keys,
-        answer_for,
-        lambda found: answer.FindCoordinatorResponse(
-            throttle_time=NO_THROTTLE, coordinators=tuple(found)
-        ),
-        context.parts.host.offload,
+    return answer.FindCoordinatorResponse(
+        throttle_time=NO_THROTTLE,
+        coordinators=tuple(answer_for(key) for key in request.coordinator_keys),
     )
 
 

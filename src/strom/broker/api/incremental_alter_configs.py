@@ -6,7 +6,7 @@ Behaviour:
 - The levels of the broker's loggers change at once and are forgotten when it stops.
 - An operation that does not exist is UNKNOWN_SERVER_ERROR, for a broker's settings INVALID_REQUEST,
   as in Kafka.
-- Many resources are decided on a portion at a time: after a crash some may be changed.
+- All resources are one decision: after a crash all of them are changed, or none.
 
 Versions:
 - v0 and v1 differ in encoding only.
@@ -17,10 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.context import Context
 from strom.broker.resources import (
     LOGGER_RESOURCE,
-    alter_in_turns,
+    alter,
     change_logger,
     check_each,
     check_given,
@@ -28,7 +28,6 @@ from strom.broker.resources import (
     read_node_id,
     require_own_broker,
 )
-from strom.broker.turns import answer_of
 from strom.metadata.config_decisions import Alteration, Altered, Operation
 from strom.metadata.image import Resource
 from strom.metadata.outcome import Refusal
@@ -55,7 +54,7 @@ Item = tuple[Resource, Given]
 
 async def handle(
     request: asked.IncrementalAlterConfigsRequest, context: Context
-) -> answer.IncrementalAlterConfigsResponse | Large:
+) -> answer.IncrementalAlterConfigsResponse:
     """Change the loggers here, and have the controller change the rest."""
     wanted = [
         ((each.resource_type, each.resource_name), each.configs) for each in request.resources
@@ -65,14 +64,9 @@ async def handle(
     outcomes = alter_loggers(loggers, context, validate_only=request.validate_only)
     if others:
         outcomes |= await alter_settings(others, context, validate_only=request.validate_only)
-    return answer_of(len(wanted), lambda: respond([resource for resource, _ in wanted], outcomes))
-
-
-def respond(resources: list[Resource], outcomes: Altered) -> answer.IncrementalAlterConfigsResponse:
-    """Tell what became of every resource."""
     return answer.IncrementalAlterConfigsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(result(each, outcomes[each]) for each in resources),
+        responses=tuple(result(resource, outcomes[resource]) for resource, _ in wanted),
     )
 
 
@@ -144,7 +138,7 @@ def alter_loggers(items: list[Item], context: Context, *, validate_only: bool) -
 async def alter_settings(items: list[Item], context: Context, *, validate_only: bool) -> Altered:
     """Have the controller change settings."""
     controller = context.parts.controller
-    return await alter_in_turns(
+    return await alter(
         items,
         lambda resource, given: check(resource, given, context),
         lambda accepted: controller.incrementally_alter_configs(

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, answer_of
 from strom.broker.context import Context, Large
-from strom.broker.turns import answer_of
 from strom.metadata.image import Image
 from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message

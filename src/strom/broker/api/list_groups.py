@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Ordered
-from strom.broker.turns import answer_each
+from strom.broker.answers import NO_THROTTLE, answer_of
+from strom.broker.context import Context, Large
 from strom.groups.overview import Listed, listed
 from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message
@@ -33,7 +32,7 @@ KEY = 16
 VERSIONS = range(6)
 
 
-def handle(request: asked.ListGroupsRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.ListGroupsRequest, context: Context) -> Reply | Large:
     """List what passes the filters."""
     coordinators = context.parts.groups
     if coordinators.is_loading:
@@ -43,16 +42,12 @@ def handle(request: asked.ListGroupsRequest, context: Context) -> Reply | Ordere
             groups=(),
         )
     states, kinds = lowered(request.states_filter), lowered(request.types_filter)
-    return answer_each(
-        [
-            (shard.machine, group_id)
-            for shard in coordinators.shards()
-            for group_id in shard.machine.group_ids()
-        ],
-        lambda known: listed(*known),
-        lambda groups: respond(groups, states, kinds),
-        context.parts.host.offload,
-    )
+    groups = [
+        listed(shard.machine, group_id)
+        for shard in coordinators.shards()
+        for group_id in shard.machine.group_ids()
+    ]
+    return answer_of(len(groups), lambda: respond(groups, states, kinds))
 
 
 def respond(

@@ -18,13 +18,13 @@ Versions:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large, Ordered
-from strom.broker.turns import AT_ONCE, answer_each, in_any_order
+from strom.broker.context import Context, Ordered
+from strom.broker.turns import answer_each
 from strom.log.times import FirstAt, Latest, Search
 from strom.replication.partition import READ_COMMITTED, Partition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -89,25 +89,13 @@ def handle(
         code = context.replicas.note_unreadable(name, wanted.partition_index, error)
         return refusal(wanted, code)
 
-    if len(partitions) > AT_ONCE:
-        found = in_any_order(partitions, look, context.parts.host.offload, refuse)
-        return Ordered(answer_later(request, found))
     return answer_each(
         partitions,
         look,
         lambda found: respond(request, found),
         context.parts.host.offload,
-        failed=refuse,
+        refuse,
     )
-
-
-async def answer_later(
-    request: asked.ListOffsetsRequest,
-    looked_up: Coroutine[None, None, list[answer.ListOffsetsPartitionResponse]],
-) -> Large:
-    """Answer about many partitions; where batches must be read, a thread does so for a portion."""
-    found = await looked_up
-    return Large(lambda: respond(request, found))
 
 
 def repeated_in(partitions: list[tuple[str, int]]) -> set[tuple[str, int]]:

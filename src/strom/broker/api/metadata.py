@@ -27,13 +27,11 @@ from uuid import UUID
 
 from strom.broker.answers import CLUSTER_OPERATIONS, NO_THROTTLE, NOT_ASKED, TOPIC_OPERATIONS
 from strom.broker.context import Context, Large
-from strom.broker.creating import create_in_turns
-from strom.broker.deciding import TIMEOUT_DEFAULT
+from strom.broker.deciding import TIMEOUT_DEFAULT, decide
 from strom.broker.internal_topics import new_topic
 from strom.metadata.image import Image, Topic
 from strom.metadata.outcome import Refusal
 from strom.metadata.records import NO_LEADER
-from strom.metadata.topic_decisions import count_asked
 from strom.metadata.topics import absence_of, find_fault, is_internal
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
@@ -103,17 +101,15 @@ async def create_and_answer(
     request: asked.MetadataRequest, missing: list[str], context: Context
 ) -> answer.MetadataResponse | Large:
     """Create the topics that are missing, then answer."""
-    topics = [new_topic(name, context.settings) for name in missing]
-    counts = {
-        each.name: count_asked(each.partition_count, (), context.topic_defaults) for each in topics
-    }
     try:
-        created = await create_in_turns(
-            context,
+        created = await decide(
+            context.parts,
             TIMEOUT_DEFAULT,
-            [(each.name, each) for each in topics],
-            lambda topic: topic,
-            counts,
+            context.parts.controller.create_topics,
+            [new_topic(name, context.settings) for name in missing],
+            defaults=context.topic_defaults,
+            rng=context.parts.host.rng,
+            validate_only=False,
         )
     except KafkaError as error:
         return respond_or_offload(request, context, dict.fromkeys(missing, error.code))

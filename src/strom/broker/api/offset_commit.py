@@ -7,29 +7,27 @@ Behaviour:
   OFFSET_METADATA_TOO_LARGE. If the group's coordinator refuses, all others get its code.
 - With one replica the answer is given before `handle` returns: commits of a connection are in
   the log in their order, and none costs a task.
-- Many offsets are committed a portion at a time: each portion is in the log whole or not at all.
+- Many offsets are written in several batches: each is in the log whole or not at all.
 
 Versions:
 - v2 to v4 bring a retention time, v6 leader epochs, v7 the name of a static member; v10 has
   topic ids instead of names. Before v9 a missing group is ILLEGAL_GENERATION.
 """
 
-from collections.abc import Coroutine, Iterable, Iterator
-from itertools import islice
+from collections.abc import Coroutine
 from typing import Any, TypeAlias
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large, Ordered
-from strom.broker.turns import AT_ONCE, serve_each
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
+from strom.broker.coordinating import commit
 from strom.groups.committing import Commit, NewOffset
 from strom.groups.owners import Author
 from strom.groups.records import NO_TOPIC_ID
 from strom.metadata import image
-from strom.wire.errors import ErrorCode, KafkaError
+from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message
 from strom.wire.primitives import ms_of
 
-asked = kafka_message("offset_commit", "request")
 answer = kafka_message("offset_commit", "response")
 #: Messages, and a request's topics, with the fields of all versions: kio's types have one's.
 Request: TypeAlias = Any
@@ -45,61 +43,13 @@ TOPIC_IDS_FROM = 10
 Places = list[Any]
 
 
-def handle(
-    request: Request, context: Context
-) -> Response | Coroutine[Any, Any, Response] | Ordered:
+def handle(request: Request, context: Context) -> Response | Coroutine[Any, Any, Response]:
     """Have the group's coordinator commit what can be committed."""
-    if sum(len(each.partitions) for each in request.topics) <= AT_ONCE:
-        return commit(request, request.topics, context)
-    return Ordered(commit_in_turns(request, context))
-
-
-async def commit_in_turns(request: Request, context: Context) -> Large:
-    """Commit many offsets a portion at a time."""
-    responses = await serve_each(
-        cut(request.topics), lambda topics: commit(request, topics, context)
-    )
-    return Large(lambda: joined(request, responses))
-
-
-def cut(topics: Iterable[Topic]) -> Iterator[list[Topic]]:
-    """Yield the topics in pieces that are committed at once."""
-    piece: list[Topic] = []
-    left = AT_ONCE
-    for topic in topics:
-        start = 0
-        while start < len(topic.partitions):
-            some = topic.partitions[start : start + left]
-            piece.append(
-                asked.OffsetCommitRequestTopic(
-                    name=topic.name, topic_id=topic.topic_id, partitions=some
-                )
-            )
-            start += len(some)
-            left -= len(some)
-            if left == 0:
-                yield piece
-                piece, left = [], AT_ONCE
-    if piece:
-        yield piece
-
-
-def joined(request: Request, responses: list[Response]) -> Response:
-    """Return one answer for all pieces, with the topics as they were asked about."""
-    rest = (each for one in responses for topic in one.topics for each in topic.partitions)
-    return respond(
-        [answer_of(topic, list(islice(rest, len(topic.partitions)))) for topic in request.topics]
-    )
-
-
-def commit(
-    request: Request, topics: Iterable[Topic], context: Context
-) -> Response | Coroutine[Any, Any, Response]:
-    """Have the coordinator commit all of it in one decision."""
+    require_few(sum([len(each.partitions) for each in request.topics]))
     answers = []
     offsets: list[NewOffset] = []
     places: Places = []
-    for each in topics:
+    for each in request.topics:
         known = find_topic(each, context)
         answers.append(answer_of(each, read_topic(each, known, (offsets, places), context)))
     response = respond(answers)
@@ -112,12 +62,8 @@ def commit(
         version=context.version,
     )
     wanted = Commit(request.group_id, author, offsets, ms_of(request.retention_time))
-    try:
-        shard = context.parts.groups.shard_for(request.group_id)
-        codes = shard.run(shard.machine.commit_offsets, wanted, context.now_ms)
-    except KafkaError as error:
-        codes = [error.code] * len(places)
-    if isinstance(codes, Coroutine):
+    codes = commit(wanted, context)
+    if not isinstance(codes, list):
         return fill_later(response, places, codes)
     fill(places, codes)
     return response
@@ -187,9 +133,5 @@ async def fill_later(
     response: Response, places: Places, coming: Coroutine[Any, Any, list[ErrorCode]]
 ) -> Response:
     """Answer once the offsets are committed, or cannot be."""
-    try:
-        codes = await coming
-    except KafkaError as error:
-        codes = [error.code] * len(places)
-    fill(places, codes)
+    fill(places, await coming)
     return response

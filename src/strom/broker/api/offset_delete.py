@@ -13,75 +13,48 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.broker.coordinating import shard_of
-from strom.broker.turns import answer_of, pieces, serve_each
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
 
 if TYPE_CHECKING:
     from kio.schema.offset_delete.v0 import request as asked
     from kio.schema.offset_delete.v0 import response as answer
-
-    from strom.broker.shard import Shard
-    from strom.groups.machine import GroupMachine
 else:
     answer = kafka_message("offset_delete", "response")
 
 KEY = 47
 VERSIONS = range(1)
 
-Place = tuple[str, int]
-Codes = dict[Place, ErrorCode]
+Codes = dict[tuple[str, int], ErrorCode]
 
 
 async def handle(
     request: asked.OffsetDeleteRequest, context: Context
-) -> answer.OffsetDeleteResponse | Large:
-    """Have the group's coordinator delete what can be deleted."""
-    places = [
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+) -> answer.OffsetDeleteResponse:
+    """Have the group's coordinator delete the offsets of those of the partitions that exist."""
+    require_few(sum(len(topic.partitions) for topic in request.topics))
+    existing = [
+        (topic.name, each.partition_index)
+        for topic in request.topics
+        for each in topic.partitions
+        if context.image.partition(topic.name, each.partition_index) is not None
     ]
     try:
         shard = shard_of(request.group_id, context)
-        found = await serve_each(
-            pieces(places) if places else [()],
-            lambda some: delete(request.group_id, some, shard, context),
-        )
+        codes = await shard.execute(shard.machine.delete_offsets, request.group_id, existing)
     except KafkaError as error:
         return answer.OffsetDeleteResponse(
             error_code=error.code, throttle_time=NO_THROTTLE, topics=()
         )
-    return answer_of(len(places), lambda: respond(request, found))
-
-
-def delete(
-    group_id: str, places: Sequence[Place], shard: Shard[GroupMachine], context: Context
-) -> Codes | Coroutine[Any, Any, Codes]:
-    """Delete the offsets of those of the partitions that exist; return their codes."""
-    existing = [each for each in places if context.image.partition(*each) is not None]
-    codes = shard.run(shard.machine.delete_offsets, group_id, existing)
-    if isinstance(codes, Coroutine):
-        return delete_later(existing, codes)
-    return dict(zip(existing, codes, strict=True))
-
-
-async def delete_later(
-    existing: list[Place], coming: Coroutine[Any, Any, list[ErrorCode]]
-) -> Codes:
-    """Return the codes once nothing can be undone any more."""
-    return dict(zip(existing, await coming, strict=True))
-
-
-def respond(request: asked.OffsetDeleteRequest, found: list[Codes]) -> answer.OffsetDeleteResponse:
-    """Tell what became of each partition."""
-    codes = {place: code for some in found for place, code in some.items()}
     return answer.OffsetDeleteResponse(
-        error_code=ErrorCode.NONE, throttle_time=NO_THROTTLE, topics=told(request, codes)
+        error_code=ErrorCode.NONE,
+        throttle_time=NO_THROTTLE,
+        topics=told(request, dict(zip(existing, codes, strict=True))),
     )
 
 

@@ -7,7 +7,7 @@ Behaviour:
   transaction may change; for all others the question waits for nothing.
 - Groups are answered one by one; what is wrong with one is told for that one. A member of a
   consumer group that names itself must be of the group's epoch.
-- Many groups are asked about a few at a time; many offsets of one are all of the same moment.
+- All offsets are those of one moment; an answer of many is written in a thread.
 
 Versions:
 - v1 has errors by partition only. From v2 on no topics means all topics; v8 has many groups;
@@ -15,18 +15,14 @@ Versions:
   that are gone, for they have no id.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from strom.broker.answers import NO_THROTTLE
+from strom.broker.answers import NO_THROTTLE, answer_of, require_few
 from strom.broker.context import Context, Large
-from strom.groups.committing import Answer, Answers, Query, Wanted, fetch
-from strom.groups.machine import GroupMachine
-from strom.groups.offsets import Offsets
+from strom.groups.committing import Answer, Answers, Query, Wanted
 from strom.groups.records import NO_TOPIC_ID
-from strom.replicated.machine import Decision, KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
 
@@ -51,13 +47,6 @@ TOPIC_IDS_FROM = 10
 NO_OFFSET = -1
 NO_LEADER_EPOCH = -1
 
-#: A group weighs as much as offsets are asked for, and this much more.
-GROUP_WEIGHT = 5
-#: So much takes two milliseconds to find.
-WEIGHT_AT_ONCE = 500
-
-#: What a group has committed, or what will say so in a thread.
-Found = Any
 #: The names of the topics that were asked for; None where an id is not known.
 Names = list[str | None]
 
@@ -99,90 +88,29 @@ def downgrade(response: Response, version: int) -> None:
     )
 
 
-def handle(request: Request, context: Context) -> Response | Coroutine[Any, Any, Response | Large]:
+def handle(
+    request: Request, context: Context
+) -> Response | Large | Coroutine[Any, Any, Response | Large]:
     """Ask the coordinator of each group."""
-    if is_much(request, context):
-        return find_in_turns(request, context)
-    found = [find(group, request.require_stable, context) for group in request.groups]
-    if any(isinstance(each, Coroutine) for each in found):
-        return gather(found)
-    return respond(found)
+    named = [len(topic.partition_indexes) for each in request.groups for topic in each.topics or ()]
+    require_few(len(request.groups) + sum(named))
+    begun = [find(group, request.require_stable, context) for group in request.groups]
+    if any(isinstance(each, Coroutine) for each in begun):
+        return answer_later(begun)
+    return respond(begun)
 
 
-def respond(groups: list[GroupFound]) -> Response:
-    """Answer for all groups."""
-    return answer.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)
-
-
-async def gather(found: list[GroupFound | Coroutine[Any, Any, GroupFound]]) -> Response:
+async def answer_later(begun: list[GroupFound | Coroutine[Any, Any, GroupFound]]) -> Response:
     """Wait for the answers that are still to come."""
-    return respond([await each if isinstance(each, Coroutine) else each for each in found])
+    return respond([await each if isinstance(each, Coroutine) else each for each in begun])
 
 
-def is_much(request: Request, context: Context) -> bool:
-    """Whether more is asked for than is found at once."""
-    weighs = 0
-    for each in request.groups:
-        weighs += weight(each, context)
-        if weighs > WEIGHT_AT_ONCE:
-            return True
-    return False
-
-
-def weight(wanted: GroupWanted, context: Context) -> int:
-    """Return how much there is to find for a group."""
-    if wanted.topics is not None:
-        return GROUP_WEIGHT + sum(len(each.partition_indexes) for each in wanted.topics)
-    try:
-        offsets = context.parts.groups.shard_for(wanted.group_id).machine.offsets
-    except KafkaError:
-        return GROUP_WEIGHT
-    return GROUP_WEIGHT + len(offsets.of(wanted.group_id))
-
-
-async def find_in_turns(request: Request, context: Context) -> Large:
-    """Ask about many groups a few at a time; look through many offsets of one in a thread."""
-    found: list[Found] = []
-    left = WEIGHT_AT_ONCE
-    for wanted in request.groups:
-        weighs = weight(wanted, context)
-        if weighs > WEIGHT_AT_ONCE:
-            found.append(await copy(wanted, request.require_stable, context))
-            continue
-        if weighs > left:
-            await asyncio.sleep(0)
-            left = WEIGHT_AT_ONCE
-        left -= weighs
-        told_now = find(wanted, request.require_stable, context)
-        found.append(await told_now if isinstance(told_now, Coroutine) else told_now)
-    return Large(lambda: respond([each() if callable(each) else each for each in found]))
-
-
-async def copy(wanted: GroupWanted, require_stable: bool, context: Context) -> Found:
-    """Return what finds the offsets in a copy of all that the group has now."""
-    try:
-        shard = context.parts.groups.shard_for(wanted.group_id)
-        copied = await shard.execute(all_offsets, shard.machine, wanted)
-    except KafkaError as error:
-        return refused(wanted, error.code, context)
-
-    def look() -> GroupFound:
-        names, query = read(wanted, require_stable, context)
-        return told(wanted, names, fetch(None, copied, query).reply, context)
-
-    return look
-
-
-def all_offsets(machine: GroupMachine, wanted: GroupWanted) -> Decision[KeyValue, Offsets]:
-    """Return a copy of the group's offsets, if they may be asked for."""
-    group_id, known = wanted.group_id, machine.offsets
-    owner = machine.owner(group_id)
-    if owner is not None:
-        owner.check_fetch(wanted.member_id, wanted.member_epoch)
-    copied = Offsets()
-    copied.by_group = {group_id: dict(known.of(group_id))}
-    copied.open = {group_id: dict(known.open.get(group_id, {}))}
-    return Decision((), copied)
+def respond(found: list[GroupFound]) -> Response | Large:
+    """Answer for all groups."""
+    count = sum([len(topic.partitions) for group in found for topic in group.topics])
+    return answer_of(
+        count, lambda: answer.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=found)
+    )
 
 
 def read(wanted: GroupWanted, require_stable: bool, context: Context) -> tuple[Names, Query]:

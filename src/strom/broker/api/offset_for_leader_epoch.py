@@ -11,13 +11,10 @@ Versions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Ordered
-from strom.broker.turns import answer_each
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import kafka_message
 
@@ -33,24 +30,13 @@ KEY = 23
 VERSIONS = range(2, 5)
 
 
-def handle(request: asked.OffsetForLeaderEpochRequest, context: Context) -> Reply | Ordered:
+def handle(request: asked.OffsetForLeaderEpochRequest, context: Context) -> Reply:
     """Look up the end of every epoch."""
-    return answer_each(
-        [(topic.topic, each) for topic in request.topics for each in topic.partitions],
-        lambda wanted: look_up(*wanted, context),
-        lambda found: respond(request, found),
-        context.parts.host.offload,
-    )
-
-
-def respond(
-    request: asked.OffsetForLeaderEpochRequest, found: Iterable[answer.EpochEndOffset]
-) -> Reply:
-    """Put the answers for the partitions under their topics."""
-    rest = iter(found)
+    require_few(sum(len(topic.partitions) for topic in request.topics))
     topics = tuple(
         answer.OffsetForLeaderTopicResult(
-            topic=topic.topic, partitions=tuple(islice(rest, len(topic.partitions)))
+            topic=topic.topic,
+            partitions=tuple(look_up(topic.topic, each, context) for each in topic.partitions),
         )
         for topic in request.topics
     )

@@ -28,7 +28,6 @@ from typing import Final
 from uuid import UUID
 
 from strom.broker.context import Context, Ordered, Together
-from strom.broker.naming import has_unnamed, name_all, record_errors_of
 from strom.broker.preparing import (
     NOTHING_KNOWN,
     Known,
@@ -102,13 +101,12 @@ class Receipt:
 class PlacedRequest(Together):
     """A request whose batches have their places, and are not written yet."""
 
-    __slots__ = ("_answers", "_context", "_now_ms", "_receipts", "_refused_before", "_request")
+    __slots__ = ("_answers", "_context", "_now_ms", "_receipts", "_request")
 
     def __init__(self, request: ProduceRequest, context: Context, known: Known) -> None:
         self._request = request
         self._context = context
         self._now_ms: int = context.parts.host.now_ms()
-        self._refused_before: int = context.parts.metrics.refused_batches
         self._receipts: list[Receipt] = []
         try:
             self._answers = [
@@ -159,8 +157,6 @@ class PlacedRequest(Together):
         if waits or to_flush:
             receipts = self._receipts if acks_all else []
             return wait_and_answer(answers, receipts, to_flush, context, request)
-        if metrics.refused_batches != self._refused_before and has_unnamed(answers):
-            return name_and_answer(answers, context)
         return ProduceResponse(answers)
 
 
@@ -310,12 +306,15 @@ def place(  # noqa: PLR0913, PLR0917 - what every batch of a request shares is p
             require_not_internal(topic, context)
         header = check_field(records, context.header.version)
         assert records is not None
+        found = known.get((topic, index)) if known else None
+        if isinstance(found, InvalidRecords):
+            raise found
         appended = partition.place(
             records,
             header,
             now_ms,
             all_in_sync=request.acks == ACKS_ALL,
-            facts=known.get((topic, index)) if known else None,
+            facts=found,
         )
     except KafkaError as error:
         context.parts.metrics.refused_batches += 1
@@ -372,16 +371,10 @@ def refusal(
         index,
         error.code,
         log_start_offset=start_offset_told(topic, batch, error, context),
-        record_errors=record_errors_of(error),
+        record_errors=error.record_errors if isinstance(error, InvalidRecords) else (),
         error_message=error.message if isinstance(error, InvalidRecords) else None,
         current_leader=leader,
     )
-
-
-async def name_and_answer(answers: list[ProduceTopicResponse], context: Context) -> ProduceResponse:
-    """Answer once it is known which records are at fault."""
-    await name_all(answers, context)
-    return ProduceResponse(answers)
 
 
 def start_offset_told(
@@ -439,8 +432,6 @@ async def wait_and_answer(
 
     One after another, under one deadline: it takes no longer than waiting for all together.
     """
-    if has_unnamed(answers):
-        await name_all(answers, context)
     failed: dict[tuple[str, int], KafkaError] = {}
     for partition in to_flush:
         if not await context.parts.flushing.flush(partition):

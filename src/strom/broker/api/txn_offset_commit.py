@@ -8,7 +8,7 @@ Behaviour:
 - A member of the group is fenced by its generation or epoch (KIP-447): what it was assigned may be
   another's by now. An epoch before counts for the partitions that the member has had since.
   Partitions that do not exist are refused one by one.
-- Many offsets are committed a portion at a time, and the transaction is asked about before each.
+- Many offsets are written in several batches: each is in the log whole or not at all.
 
 Versions:
 - v0 and v1 are told COORDINATOR_NOT_AVAILABLE in place of COORDINATOR_LOAD_IN_PROGRESS.
@@ -18,12 +18,12 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE
-from strom.broker.context import Context, Large
+from strom.broker.answers import NO_THROTTLE, require_few
+from strom.broker.context import Context
+from strom.broker.coordinating import commit
 from strom.broker.transacting import (
     OFFSETS_ABORTABLE_FROM,
     OFFSETS_ADD_FROM,
@@ -32,7 +32,6 @@ from strom.broker.transacting import (
     offsets_partition,
     take_in,
 )
-from strom.broker.turns import answer_of, pieces
 from strom.groups.committing import Commit, NewOffset
 from strom.groups.owners import Author
 from strom.metadata.image import Topic
@@ -51,43 +50,30 @@ VERSIONS = range(6)
 KNOWS_LOADING_FROM = 2
 
 Codes = dict[tuple[str, int], ErrorCode]
-#: A topic's name and one of its offsets.
-Wanted = tuple[str, "asked.TxnOffsetCommitRequestPartition"]
 
 
 async def handle(
     request: asked.TxnOffsetCommitRequest, context: Context
-) -> answer.TxnOffsetCommitResponse | Large:
+) -> answer.TxnOffsetCommitResponse:
     """Have the group's coordinator take the offsets into the transaction."""
-    wanted = [(topic.name, each) for topic in request.topics for each in topic.partitions]
-    codes: Codes = {}
-    for some in pieces(wanted):
-        if codes:
-            await asyncio.sleep(0)
-        codes |= await commit_some(request, some, context)
-    return answer_of(len(wanted), lambda: response(request, codes))
-
-
-async def commit_some(
-    request: asked.TxnOffsetCommitRequest, wanted: Sequence[Wanted], context: Context
-) -> Codes:
-    """Commit as many offsets as are committed at once; return the codes of all."""
+    require_few(sum(len(topic.partitions) for topic in request.topics))
     codes: Codes = {}
     offsets = []
-    for name, each in wanted:
-        topic = context.image.topics_by_name.get(name)
-        if topic is None or each.partition_index not in topic.partitions:
-            codes[name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            offsets.append(new_offset(topic, each))
+    for wanted in request.topics:
+        topic = context.image.topics_by_name.get(wanted.name)
+        for each in wanted.partitions:
+            if topic is None or each.partition_index not in topic.partitions:
+                codes[wanted.name, each.partition_index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                offsets.append(new_offset(topic, each))
     if offsets:
         try:
-            told = await commit(request, offsets, context)
+            told = await commit_all(request, offsets, context)
         except KafkaError as error:
-            told = [retriable_code(error.code, context.version)] * len(offsets)
-        places = [(each.topic, each.partition) for each in offsets]
-        codes |= zip(places, told, strict=True)
-    return codes
+            told = [error.code] * len(offsets)
+        for offset, code in zip(offsets, told, strict=True):
+            codes[offset.topic, offset.partition] = retriable_code(code, context.version)
+    return response(request, codes)
 
 
 def retriable_code(code: ErrorCode, version: int) -> ErrorCode:
@@ -109,13 +95,14 @@ def new_offset(topic: Topic, asked_for: asked.TxnOffsetCommitRequestPartition) -
     )
 
 
-async def commit(
+async def commit_all(
     request: asked.TxnOffsetCommitRequest, offsets: list[NewOffset], context: Context
 ) -> list[ErrorCode]:
     """Commit the offsets with the transaction; a code for each."""
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    shard = context.parts.groups.shard_for(request.group_id)
+    # Who does not coordinate the group does not ask about the transaction.
+    context.parts.groups.shard_for(request.group_id)
     producer = Producer(request.producer_id, request.producer_epoch)
     await require_transaction(request, producer, context)
     author = Author(
@@ -126,10 +113,8 @@ async def commit(
         version=context.version,
     )
     wanted = Commit(request.group_id, author, offsets, transaction=producer)
-    codes: list[ErrorCode] | Coroutine[Any, Any, list[ErrorCode]] = shard.run(
-        shard.machine.commit_offsets, wanted, context.now_ms
-    )
-    return await codes if isinstance(codes, Coroutine) else codes
+    codes = commit(wanted, context)
+    return codes if isinstance(codes, list) else await codes
 
 
 async def require_transaction(

@@ -14,13 +14,11 @@ Versions:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from strom.broker.context import Context, Large
-from strom.broker.markers import MARKERS_AT_ONCE, Marker
-from strom.broker.turns import answer_of
+from strom.broker.context import Context
+from strom.broker.markers import Marker
 from strom.records.record import Producer
 from strom.transactions.transaction import TopicPartition
 from strom.wire.errors import ErrorCode, KafkaError
@@ -45,8 +43,8 @@ NOT_HERE = (
 
 async def handle(
     request: asked.WriteTxnMarkersRequest, context: Context
-) -> answer.WriteTxnMarkersResponse | Large:
-    """Write every marker into its partitions, a few at a time."""
+) -> answer.WriteTxnMarkersResponse:
+    """Write every marker into its partitions, a few in a turn of the loop."""
     wanted = [
         ((topic.name, index), marker)
         for each in request.markers
@@ -54,12 +52,7 @@ async def handle(
         for topic in each.topics
         for index in topic.partition_indexes
     ]
-    codes: list[ErrorCode] = []
-    for place, marker in wanted:
-        codes.append(await write(place, marker, context))
-        if len(codes) % MARKERS_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return answer_of(len(wanted), lambda: respond(request, codes))
+    return respond(request, [await write(place, marker, context) for place, marker in wanted])
 
 
 def marker_of(wanted: asked.WritableTxnMarker) -> Marker:
