@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from strom.spark import fork_server
 from tests.spark import starting
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +35,9 @@ def parent_of(pid):
     return int(status_of(pid)[1])
 
 
-def is_forked(pid):
-    """Whether the process was forked from the one that has all loaded; forks keep its words."""
-    return fork_server.__name__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+def is_forked_with_all_loaded(pid):
+    """Whether a worker is a fork of Strom's daemon: a fork keeps the command line."""
+    return b"strom.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def forget_the_end(checkpoint):
@@ -68,7 +67,7 @@ class Query:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=starting.environment_as_shipped_in(self.directory, **where),
+                env=starting.environment_in(self.directory, **where),
                 cwd=ROOT,
                 start_new_session=True,
             )

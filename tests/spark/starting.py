@@ -34,10 +34,7 @@ def java_home():
 
 
 def environment(**more):
-    """The environment of a process that starts a driver of Spark, or a part of its cluster.
-
-    To whom a home of Spark is given, Strom forks no Python processes: it might be another PySpark.
-    """
+    """The environment of a process that starts a driver of Spark, or a part of its cluster."""
     home = {"SPARK_HOME": str(HOME)} if ARCHIVE.exists() else {}
     return {
         **os.environ,
@@ -57,14 +54,6 @@ def environment_in(directory, **more):
     """
     options = f"{java_options()} -Djava.io.tmpdir={directory}"
     return environment(**places_in(directory), SPARK_SUBMIT_OPTS=options, **more)
-
-
-def environment_as_shipped_in(directory, **more):
-    """The same as users have it, without a home that was chosen: Python processes are forked."""
-    options = f"{QUICK} -Djava.io.tmpdir={directory}"
-    found = environment(**places_in(directory), SPARK_SUBMIT_OPTS=options, **more)
-    found.pop("SPARK_HOME", None)
-    return found
 
 
 def places_in(directory):

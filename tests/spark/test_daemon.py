@@ -83,7 +83,7 @@ def test_workers_of_a_session_are_forked_with_all_loaded(spark):
         yield os.getppid(), "pandas" in sys.modules, "strom.spark.fetching" in sys.modules
 
     ((pid, *has),) = spark.sparkContext.parallelize([0], 1).mapPartitions(look).collect()
-    assert "strom.spark.fork_server" in command_of(pid)
+    assert OWN in command_of(pid)
     assert threads_of(pid) == 1
     assert has == [True, True]
     assert os.environ["PYSPARK_PYTHON"] == sys.executable

@@ -26,7 +26,13 @@ from tests import nodes
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.spark import crashing
-from tests.spark.killing import PATIENCE_SECONDS, Query, is_forked, parent_of, wait_until
+from tests.spark.killing import (
+    PATIENCE_SECONDS,
+    Query,
+    is_forked_with_all_loaded,
+    parent_of,
+    wait_until,
+)
 
 ROWS_PER_ROUND = 600
 FROM, TO = "from", "to"
@@ -93,7 +99,7 @@ class Case:
         self.send(ROWS_PER_ROUND)
         held = self.query.hold(phase)
         worker = int(held.name.rpartition("-")[2])
-        assert is_forked(worker)
+        assert is_forked_with_all_loaded(worker)
         match victim:
             case "worker":
                 os.kill(worker, signal.SIGKILL)

@@ -78,10 +78,7 @@ def open_session(
         builder = builder.master(master)
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    with (
-        _python_of_forks() if is_found and _can_fork() else nullcontext(),
-        _home_without_zips() if is_ours else nullcontext(),
-    ):
+    with _home_without_zips() if is_ours else nullcontext():
         session = builder.getOrCreate()
     if is_found:
         threading.Thread(target=_introduce, args=(session,), daemon=True).start()
@@ -105,27 +102,6 @@ def _is_found_by_others() -> bool:
     """
     found = subprocess.run([sys.executable, "-c", _FIND], capture_output=True, check=False)
     return found.returncode == 0
-
-
-def _can_fork() -> bool:
-    """Return whether Python processes can be forked, and with the PySpark that they would load.
-
-    A Spark that somebody has chosen brings its own, which may be another one.
-    """
-    return sys.platform == "linux" and _HOME not in os.environ
-
-
-@contextmanager
-def _python_of_forks() -> Iterator[None]:
-    """Have Spark's Python processes forked with all loaded; it is loaded while the JVM starts."""
-    from strom.spark.stand_in import start_stand_in
-
-    python = os.environ[_PYTHON]
-    os.environ[_PYTHON] = start_stand_in() or python
-    try:
-        yield
-    finally:
-        os.environ[_PYTHON] = python
 
 
 @contextmanager
