@@ -314,7 +314,7 @@ CASES = (
     Case("OffsetCommit, 10 consumers", "offsets", offset_commits,
          (Bar("requests/s", at_least=1.0),)),
     *(Case(f"{protocol} protocol, {n} member{'s' * (n > 1)}", "groups", rebalance(protocol, n),
-           tuple(Bar(f"{change} s", at_most=0.7) for change in CHANGES), turns=2)
+           tuple(Bar(f"{change} s", at_most=1.0) for change in CHANGES), turns=2)
       for protocol in PROTOCOLS for n in (1, 10, 100)),
     Case("1 GB of keyed records of 100 B", "compaction", compaction,
          (Bar("MB/s", at_least=0.5), Bar(BESIDE, at_most=1.2, of=Measure.OWN)), repeats=False),

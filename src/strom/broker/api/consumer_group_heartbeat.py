@@ -15,7 +15,7 @@ Versions:
 
 from base64 import urlsafe_b64encode
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from strom.broker.context import Context, Waiting
@@ -34,11 +34,10 @@ from strom.wire.consumer_group_heartbeat import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-KEY: Final = 68
-VERSIONS: Final = range(2)
+KEY = 68
+VERSIONS = range(2)
 
-OWN_ID_FROM: Final = 1
-NO_THROTTLE_MS: Final = 0
+OWN_ID_FROM = 1
 
 
 def handle(
@@ -56,7 +55,7 @@ def handle(
     except KafkaError as error:
         return respond(error)
     if not said.member_id:
-        said.member_id = new_member_id(context.parts.host.new_id())
+        said = said._replace(member_id=new_member_id(context.parts.host.new_id()))
     return settle(shard, coordinator.beat, said, context.now_ms, respond)
 
 
@@ -90,9 +89,9 @@ def respond(reply: Beat | KafkaError) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(reply.code, reply.message, None, 0, 0, None)
     member_id, epoch, interval_ms, assignment = reply
     places = None if assignment is None else assigned(assignment)
-    fields = (ErrorCode.NONE, None, member_id, epoch, interval_ms, places, NO_THROTTLE_MS)
-    # The constructor of a named tuple is interpreted.
-    return tuple.__new__(ConsumerGroupHeartbeatResponse, fields)
+    return ConsumerGroupHeartbeatResponse(
+        ErrorCode.NONE, None, member_id, epoch, interval_ms, places
+    )
 
 
 def assigned(partitions: Partitions) -> list[Places]:
