@@ -15,7 +15,7 @@ Versions:
 """
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 from strom.broker.context import Context
 from strom.broker.transacting import (
@@ -35,11 +35,11 @@ from strom.transactions.transaction import NOBODY, Producer
 from strom.wire.end_txn import EndTxnRequest, EndTxnResponse
 from strom.wire.errors import ErrorCode, KafkaError
 
-KEY: Final = 26
-VERSIONS: Final = range(6)
+KEY = 26
+VERSIONS = range(6)
 
-KNOWS_FENCED_FROM: Final = 2
-RAISES_EPOCH_FROM: Final = 5
+KNOWS_FENCED_FROM = 2
+RAISES_EPOCH_FROM = 5
 
 
 def handle(

@@ -9,7 +9,7 @@ Versions:
 """
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
@@ -18,8 +18,8 @@ from strom.groups.members import Beat
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-KEY: Final = 12
-VERSIONS: Final = range(5)
+KEY = 12
+VERSIONS = range(5)
 
 
 def handle(

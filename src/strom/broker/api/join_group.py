@@ -19,7 +19,7 @@ Versions:
 """
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
@@ -31,10 +31,10 @@ from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.join_group import SKIPPING_FROM, JoinGroupRequest, JoinGroupResponse
 from strom.wire.primitives import TEXT_BYTES_MAX
 
-KEY: Final = 11
-VERSIONS: Final = range(10)
+KEY = 11
+VERSIONS = range(10)
 
-KNOWN_ID_FROM: Final = 4
+KNOWN_ID_FROM = 4
 
 
 def handle(

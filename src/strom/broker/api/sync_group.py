@@ -12,7 +12,7 @@ Versions:
 """
 
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 from strom.broker.context import Context, Waiting
 from strom.broker.coordinating import settle, shard_of
@@ -24,11 +24,11 @@ from strom.groups.machine import GroupMachine
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.sync_group import PROTOCOL_FROM, SyncGroupRequest, SyncGroupResponse
 
-KEY: Final = 14
-VERSIONS: Final = range(6)
+KEY = 14
+VERSIONS = range(6)
 
 #: Of an assignment that could not be written; a refusal has one of the others.
-UNWRITTEN: Final = (
+UNWRITTEN = (
     ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
