@@ -307,12 +307,3 @@ def test_a_member_that_says_the_same_again_must_mean_the_same_kind_of_group():
     refused = table.join(member, kind="connect")
     assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert list(table.group.members) == [member]
-
-
-def test_what_changes_often_is_changed_in_the_right_place():
-    table = Table()
-    table.found(2)
-    group = table.group._replace(joining=frozenset({"a"}), syncing=frozenset({"b"}))
-    assert group.with_joining("c") == group._replace(joining=frozenset({"a", "c"}))
-    syncing, unsynced = frozenset({"d"}), frozenset({"e"})
-    assert group.with_sync(syncing, unsynced) == group._replace(syncing=syncing, unsynced=unsynced)

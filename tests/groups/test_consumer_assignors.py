@@ -14,13 +14,8 @@ from strom.groups.consumer.assignors.subscriber import Subscriber
 ONE, TWO, THREE = (UUID(int=each) for each in (1, 2, 3))
 
 
-def subscriber(name, *topics, instance=None, owned=None):
-    return Subscriber(name, instance, frozenset(topics), owned or {})
-
-
-def but(each, **changes):
-    """The subscriber with some of it changed."""
-    return Subscriber(**vars(each) | changes)
+def subscriber(name, *topics, instance=None, owned=None, rack=None):
+    return Subscriber(name, instance, frozenset(topics), owned or {}, rack)
 
 
 def group(names, *topics):
@@ -29,7 +24,7 @@ def group(names, *topics):
 
 def again(before, subscribers):
     """Give the subscribers what they had."""
-    return [but(each, owned=before.get(each.member_id, {})) for each in subscribers]
+    return [each._replace(owned=before.get(each.member_id, {})) for each in subscribers]
 
 
 def sizes(assignment):
@@ -127,7 +122,7 @@ def test_uniform_prefers_partitions_in_the_members_own_racks():
     """Also where the order of the partitions would give each of them to another rack."""
     racks = {ONE: [["x"], ["x"], ["y"], ["y"], ["z"], ["z"]]}
     subscribers = [
-        but(subscriber(name, ONE), rack=rack) for name, rack in zip("abc", "zxy", strict=True)
+        subscriber(name, ONE, rack=rack) for name, rack in zip("abc", "zxy", strict=True)
     ]
     assignment = ASSIGNORS["uniform"](subscribers, {ONE: 6}, racks)
     assert assignment == {
@@ -141,7 +136,7 @@ def test_uniform_takes_nothing_from_a_member_for_the_sake_of_racks():
     racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
     held = {"a": {ONE: frozenset({2, 3})}, "b": {ONE: frozenset({0, 1})}}
     subscribers = [
-        but(subscriber(name, ONE, owned=held[name]), rack=rack)
+        subscriber(name, ONE, owned=held[name], rack=rack)
         for name, rack in zip("ab", "xy", strict=True)
     ]
     assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == held
@@ -150,8 +145,8 @@ def test_uniform_takes_nothing_from_a_member_for_the_sake_of_racks():
 def test_uniform_has_a_member_rather_give_up_what_is_far():
     racks = {ONE: [["x"], ["x"], ["y"], ["y"]]}
     subscribers = [
-        but(subscriber("a", ONE, owned={ONE: frozenset(range(4))}), rack="y"),
-        but(subscriber("b", ONE), rack="x"),
+        subscriber("a", ONE, owned={ONE: frozenset(range(4))}, rack="y"),
+        subscriber("b", ONE, rack="x"),
     ]
     assert ASSIGNORS["uniform"](subscribers, {ONE: 4}, racks) == {
         "a": {ONE: frozenset({2, 3})},
@@ -163,7 +158,7 @@ def test_uniform_has_a_member_rather_give_up_what_is_far():
 def test_racks_cost_uniform_neither_evenness_nor_a_move(situation, data):
     subscribers, counts = situation
     rack = some.none() | some.sampled_from("xyz")
-    subscribers = [but(each, rack=data.draw(rack)) for each in subscribers]
+    subscribers = [each._replace(rack=data.draw(rack)) for each in subscribers]
     racks = {
         topic: [sorted(data.draw(some.frozensets(some.sampled_from("xyz")))) for _ in range(count)]
         for topic, count in counts.items()
@@ -223,7 +218,7 @@ def test_uniform_gives_what_a_leaver_had_to_who_asks_if_others_have_as_much(aski
     """The others hear of it only when they ask."""
     before = uniform(group("abcd", ONE), {ONE: 8})
     rest = again(before, group("abc", ONE))
-    after = uniform([but(each, is_asking=each.member_id == asking) for each in rest], {ONE: 8})
+    after = uniform([each._replace(is_asking=each.member_id == asking) for each in rest], {ONE: 8})
     assert sizes(after)[asking] == 3
     assert sorted(sizes(after).values()) == [2, 3, 3]
     assert moved(before, after) == 2
@@ -232,7 +227,7 @@ def test_uniform_gives_what_a_leaver_had_to_who_asks_if_others_have_as_much(aski
 def test_uniform_gives_nothing_to_who_asks_that_others_lack():
     before = {"a": {ONE: frozenset({0, 1})}, "b": {ONE: frozenset({2})}}
     a, b = again(before, group("ab", ONE))
-    after = uniform([but(a, is_asking=True), b], {ONE: 4})
+    after = uniform([a._replace(is_asking=True), b], {ONE: 4})
     assert sizes(after) == {"a": 2, "b": 2}
 
 
@@ -286,7 +281,7 @@ def test_uniform_is_as_even_as_any_assignment_can_be(data):
     ]
     before = uniform(
         [
-            but(each, topics=data.draw(some.just(each.topics) | some.just(frozenset(counts))))
+            each._replace(topics=data.draw(some.just(each.topics) | some.just(frozenset(counts))))
             for each in subscribers
         ],
         counts,
@@ -299,7 +294,7 @@ def test_uniform_is_as_even_as_any_assignment_can_be(data):
 def test_uniform_takes_nothing_from_whoever_has_no_more_than_the_others(situation):
     """GRP-14: among members that want the same, the one with a fair share keeps all it has."""
     subscribers, counts = situation
-    alike = [but(each, topics=frozenset(counts)) for each in subscribers]
+    alike = [each._replace(topics=frozenset(counts)) for each in subscribers]
     after = uniform(alike, counts)
     least = sum(counts.values()) // len(alike)
     for each in alike:

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from strom.groups.classic.group import ClassicGroup
 from strom.groups.consumer import replay
-from strom.groups.consumer.group import ASSIGNMENT, MEMBERS, Became, ConsumerGroup, Phase
+from strom.groups.consumer.group import Became, ConsumerGroup, Phase
 from strom.groups.consumer.member import State
 from strom.groups.consumer.rows import current_row, group_gone, group_row, member_gone, target_row
 from strom.groups.machine import GroupMachine
@@ -181,8 +181,3 @@ def test_how_far_a_group_is(table):
     a.beat()
     assert table.group.phase is Phase.RECONCILING
     assert plain(table.group.members["a"].revoking) == {"t": [2, 3]}
-
-
-def test_what_changes_often_is_at_the_place_that_is_named():
-    assert ConsumerGroup._fields.index("assignment_epoch") == ASSIGNMENT
-    assert ConsumerGroup._fields.index("members") == MEMBERS

@@ -47,10 +47,9 @@ def settle(
         return told(error)
     if isinstance(reply, Pending):
         return Waiting(reply, told)
-    # To ask the abstract class takes longer, and hardly anything is one.
-    if isinstance(reply, (tuple, int)) or not isinstance(reply, Coroutine):
-        return told(reply)
-    return settle_later(reply, told)
+    if isinstance(reply, Coroutine):
+        return settle_later(reply, told)
+    return told(reply)
 
 
 async def settle_later(

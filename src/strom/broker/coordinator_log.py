@@ -8,7 +8,7 @@ lost the partition is no coordinator, who cannot replicate is not available.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from strom.broker.flushing import Flushing
 from strom.log.producers import read_marker
@@ -27,11 +27,11 @@ from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.fetch import Slice
 
 #: Coordinators do not number what they write; Kafka's put a 0 where a producer's number would be.
-FIRST_SEQUENCE: Final = 0
-NOBODY: Final = Producer(base_sequence=FIRST_SEQUENCE)
+FIRST_SEQUENCE = 0
+NOBODY = Producer(base_sequence=FIRST_SEQUENCE)
 
 #: What an append that failed means to who asked the coordinator.
-TRANSLATED: Final = {
+TRANSLATED = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -7,12 +7,10 @@
 All of it is by partition and producer, and is over with the marker that ends the transaction.
 """
 
-from typing import Final
-
 from strom.transactions.transaction import Producer, TopicPartition
 
 #: Of how many producers it is remembered that they have to send a batch again.
-PUT_OFF_MAX: Final = 10_000
+PUT_OFF_MAX = 10_000
 
 
 class FirstBatches:

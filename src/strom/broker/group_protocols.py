@@ -5,14 +5,13 @@ The consumer protocol (KIP-848) is off where the feature `group.version` is 0, o
 """
 
 from functools import lru_cache
-from typing import Final
 
 from strom.broker.context import Context
 from strom.metadata.feature_decisions import GROUP_VERSION
 from strom.metadata.settings.values import BrokerSettings
 from strom.wire.errors import ErrorCode, KafkaError
 
-CONSUMER: Final = "consumer"
+CONSUMER = "consumer"
 
 
 def require_consumer_protocol(context: Context) -> None:

@@ -20,7 +20,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from strom.broker.coordination import Coordinators, Surroundings
 from strom.broker.first_batches import FirstBatches
@@ -38,12 +38,12 @@ from strom.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("strom.markers")
 
-RETRY_MS_MIN: Final = 20
-RETRY_MS_MAX: Final = 1_000
+RETRY_MS_MIN = 20
+RETRY_MS_MAX = 1_000
 #: How many are written before others get their turn on the loop.
-MARKERS_AT_ONCE: Final = 50
+MARKERS_AT_ONCE = 50
 #: How long one attempt waits for the replicas of a partition.
-COMMIT_TIMEOUT_MS: Final = 30_000
+COMMIT_TIMEOUT_MS = 30_000
 
 Reply = TypeVar("Reply")
 TransactionShard = Shard[TransactionMachine]

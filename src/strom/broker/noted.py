@@ -4,7 +4,6 @@ They say how a log is to be opened, and the cleaner's from where on it is dirty.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from strom.log.checkpoints import (
     CLEANER,
@@ -48,7 +47,7 @@ def clean_offset_of(partition: Partition) -> int | None:
     return partition.log.clean_offset or None
 
 
-NOTED: Final[dict[str, Callable[[Partition], int | None]]] = {
+NOTED: dict[str, Callable[[Partition], int | None]] = {
     HIGH_WATERMARK: high_watermark_of,
     RECOVERY_POINT: recovery_point_of,
     LOG_START: start_offset_of,

@@ -6,13 +6,12 @@ task for each would cost more than what it waits for.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from strom.replicated.machine import Ticket
 from strom.wire.errors import KafkaError
 
 #: What a pending request has been told before it was told anything.
-UNTOLD: Final = object()
+UNTOLD = object()
 
 
 class Pending:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from strom.broker.coordinator_log import CoordinatorLog
 from strom.broker.pending import Pending, answer_of
@@ -31,8 +31,8 @@ from strom.wire.errors import ErrorCode, KafkaError
 log = logging.getLogger("strom.coordination")
 
 #: When something that is due is tried again that could not be written, or that failed by a fault.
-RETRY_MS: Final = 500
-FAULT_RETRY_MS: Final = 60_000
+RETRY_MS = 500
+FAULT_RETRY_MS = 60_000
 
 Reply = TypeVar("Reply")
 Arguments = ParamSpec("Arguments")

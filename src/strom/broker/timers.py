@@ -7,13 +7,12 @@ time of day is set, or a machine wakes up, nobody's session is over, and none la
 import asyncio
 import heapq
 from collections.abc import Callable
-from typing import Final
 
 from strom.replicated.machine import TimerKey
 
 #: How many timers are served before others get their turn on the loop.
-AT_ONCE: Final = 100
-NEVER: Final = 2**63
+AT_ONCE = 100
+NEVER = 2**63
 
 
 class Timers:

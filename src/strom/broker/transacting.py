@@ -12,7 +12,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from strom.broker.context import Context
 from strom.broker.coordination import java_hash
@@ -32,21 +32,21 @@ BY_REQUEST, BY_LEADER = 0, 2
 PRODUCE_ADDS_FROM, OFFSETS_ADD_FROM = 12, 5
 PRODUCE_ABORTABLE_FROM, OFFSETS_ABORTABLE_FROM = 11, 4
 
-VERIFICATION: Final = "transaction.partition.verification.enable"
-BACKOFF: Final = "add.partitions.to.txn.retry.backoff.ms"
-BACKOFF_MAX: Final = "add.partitions.to.txn.retry.backoff.max.ms"
+VERIFICATION = "transaction.partition.verification.enable"
+BACKOFF = "add.partitions.to.txn.retry.backoff.ms"
+BACKOFF_MAX = "add.partitions.to.txn.retry.backoff.max.ms"
 
 #: Where a batch has its magic, and the byte of the attributes with all flags but the newest.
-_MAGIC_AT: Final = 16
-_FLAGS_AT: Final = 22
+_MAGIC_AT = 16
+_FLAGS_AT = 22
 #: Where a batch says whose it is: attributes, then producer id, epoch and first sequence.
-_ATTRIBUTES_AT: Final = 21
-_ATTRIBUTES: Final = Struct(">h")
-_PRODUCER_AT: Final = 43
-_PRODUCER: Final = Struct(">qhi")
+_ATTRIBUTES_AT = 21
+_ATTRIBUTES = Struct(">h")
+_PRODUCER_AT = 43
+_PRODUCER = Struct(">qhi")
 
 #: Retriable errors that old clients would not retry; as Kafka, this one is told instead.
-_UNREACHABLE: Final = (
+_UNREACHABLE = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -135,8 +135,8 @@ def join(request: ProduceRequest, context: Context) -> Refused | Coroutine[Any, 
         request.transactional_id,
         producers.pop(),
         {place: sequence for place, (_, sequence) in new.items()},
-        version >= PRODUCE_ADDS_FROM,
-        version >= PRODUCE_ABORTABLE_FROM,
+        adds=version >= PRODUCE_ADDS_FROM,
+        knows_abortable=version >= PRODUCE_ABORTABLE_FROM,
         is_produced=True,
     )
     reply = take_in(joining, context)

@@ -13,7 +13,7 @@ Kafka's rules, of version 4.3:
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from strom.groups.offsets import ByPlace, Offsets, Place, tombstone
@@ -29,13 +29,13 @@ from strom.replicated.machine import Decision, KeyValue, Transaction
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: The last time that a record has room for.
-TIME_MS_MAX: Final = 2**63 - 1
+TIME_MS_MAX = 2**63 - 1
 #: In a request: as long as the broker's settings say.
-NO_RETENTION: Final = -1
+NO_RETENTION = -1
 #: The first version whose clients know that a group can be missing.
-NOT_FOUND_FROM: Final = 9
+NOT_FOUND_FROM = 9
 #: How many records one decision writes when offsets are cleaned up; the rest follows at once.
-RECORDS_MAX: Final = 1000
+RECORDS_MAX = 1000
 
 
 class NewOffset(NamedTuple):

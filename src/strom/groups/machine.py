@@ -7,7 +7,7 @@ that has nothing but offsets, a *simple* one, is in `offsets` alone.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from strom.groups import committing
@@ -35,16 +35,16 @@ Outcome = Decision[KeyValue, object]
 
 #: Timers of offsets: look at the groups behind this one; a topic that is gone, by name and id; look
 #: for the offsets of topics that are gone in the groups behind this one.
-EXPIRE: Final = "offsets-expire"
-DELETED_TOPIC: Final = "offsets-of-deleted"
-MISSING_TOPICS: Final = "offsets-of-missing"
+EXPIRE = "offsets-expire"
+DELETED_TOPIC = "offsets-of-deleted"
+MISSING_TOPICS = "offsets-of-missing"
 #: How many groups are looked at in one go.
-GROUPS_AT_ONCE: Final = 200
-MINUTE_MS: Final = 60_000
+GROUPS_AT_ONCE = 200
+MINUTE_MS = 60_000
 #: How many simple groups are remembered as what they are.
-SIMPLE_MAX: Final = 1000
+SIMPLE_MAX = 1000
 
-NOTHING: Final[Outcome] = Decision((), None)
+NOTHING: Outcome = Decision((), None)
 
 
 class GroupMachine:
@@ -85,7 +85,7 @@ class GroupMachine:
     def apply(self, record: KeyValue, transaction: Transaction | None = None) -> None:
         """Take the record as a fact; one of a transaction counts once that is committed."""
         key, value = record
-        if type(key) is OffsetCommitKey:
+        if isinstance(key, OffsetCommitKey):
             self.offsets.apply(key, value, transaction)
             return
         apply = APPLY.get(type(key))
@@ -176,7 +176,7 @@ class GroupMachine:
             cursor = group_id
         is_over = not ids or cursor == ids[-1]
         again = ((EXPIRE, ""), self._next_expiry(now_ms)) if is_over else ((EXPIRE, cursor), now_ms)
-        gone = [each.key for each in records if type(each.key) is not OffsetCommitKey]
+        gone = [each.key for each in records if not isinstance(each.key, OffsetCommitKey)]
         soft = tuple((group_of(each), None) for each in gone)
         return Decision(tuple(records), None, timers=(again,), soft=soft)
 
@@ -281,17 +281,17 @@ def begin_consumer_sessions(machine: GroupMachine, now_ms: int) -> Outcome:
 # Who knows of what.
 
 #: By the type of key: takes the record as a fact (the groups, the key, the value or None).
-APPLY: Final[dict[type, Callable[[dict[str, Any], Any, Any], None]]] = {
+APPLY: dict[type, Callable[[dict[str, Any], Any, Any], None]] = {
     GroupMetadataKey: apply_classic,
     **dict.fromkeys(replay.KEYS, replay.apply),
 }
 #: By the type of group: the group as its offsets see it.
-OWNERS: Final[dict[type, Callable[[Any], Owner]]] = {
+OWNERS: dict[type, Callable[[Any], Owner]] = {
     ClassicGroup: ClassicOwner,
     ConsumerGroup: ConsumerOwner,
 }
 #: By the first word of the key: decides what follows from a timer.
-ON_TIMER: Final[dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]]] = {
+ON_TIMER: dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]] = {
     EXPIRE: GroupMachine.expire,
     DELETED_TOPIC: delete_offsets_of_topic,
     MISSING_TOPICS: delete_offsets_of_missing,
@@ -302,8 +302,8 @@ ON_TIMER: Final[dict[str, Callable[[GroupMachine, TimerKey, int], Outcome]]] = {
     CONSUMER_TURN: consumer.on_turn_over,
 }
 #: Each decides what to do once the log was read, and when the metadata changed.
-ON_LOADED: Final[list[Callable[[GroupMachine, int], Outcome]]] = [
+ON_LOADED: list[Callable[[GroupMachine, int], Outcome]] = [
     begin_sessions,
     begin_consumer_sessions,
 ]
-ON_METADATA: Final[list[Callable[[GroupMachine, Delta, int], Outcome]]] = []
+ON_METADATA: list[Callable[[GroupMachine, Delta, int], Outcome]] = []

@@ -6,7 +6,7 @@ empty classic group already. Groups of another kind can have members of the clas
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from strom.groups.classic import joining, leaving, presence, syncing
 from strom.groups.classic.group import ClassicGroup
@@ -52,7 +52,7 @@ class Kind(NamedTuple):
 
 
 #: By the type of group, but for classic ones.
-KINDS: Final[dict[type, Kind]] = {
+KINDS: dict[type, Kind] = {
     ConsumerGroup: Kind(consumer.join, consumer.sync, consumer.beat_classic, consumer.leave)
 }
 

@@ -12,7 +12,7 @@ All of it is durable: it follows from the records, in their order, and from the 
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.groups.records import OffsetCommitKey, OffsetCommitValue
 from strom.replicated.machine import KeyValue, Transaction
@@ -23,7 +23,7 @@ ByPlace = dict[Place, OffsetCommitValue]
 #: A group's id and one of its places.
 Spot = tuple[str, Place]
 
-NO_OFFSETS: Final[ByPlace] = {}
+NO_OFFSETS: ByPlace = {}
 
 
 class Pending(NamedTuple):

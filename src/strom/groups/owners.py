@@ -5,7 +5,7 @@ partitions itself: it is an empty classic group without a type.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from strom.groups.classic.group import ClassicGroup, Phase
@@ -16,8 +16,8 @@ from strom.groups.records import OffsetCommitValue
 from strom.replicated.machine import KeyValue, TimerKey
 from strom.wire.errors import ErrorCode, KafkaError
 
-NO_EPOCH: Final = -1
-NO_MEMBER: Final = ""
+NO_EPOCH = -1
+NO_MEMBER = ""
 
 #: Refuses the offset of one partition, given the topic's name and id: it may be another's by now.
 CheckPartition = Callable[[str, UUID, int], None]

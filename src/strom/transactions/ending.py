@@ -29,7 +29,7 @@ goes on by a newer connection. So what comes by an older connection than the tra
 partitions were added by is doubted once. Whoever is still there is told so, and asks again.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.transactions.records import NO_EPOCH, NO_PRODUCER_ID
 from strom.transactions.transaction import (
@@ -44,7 +44,7 @@ from strom.transactions.transaction import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-COMPLETED: Final = {
+COMPLETED = {
     State.PREPARE_COMMIT: State.COMPLETE_COMMIT,
     State.PREPARE_ABORT: State.COMPLETE_ABORT,
 }

@@ -15,7 +15,7 @@ which connection it came. Kafka's log has no place for it either.
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from strom.replicated.machine import Decision, KeyValue, TimerKey
 from strom.transactions.beginning import (
@@ -54,15 +54,15 @@ from strom.transactions.transaction import (
 )
 from strom.wire.errors import ErrorCode, KafkaError
 
-TIME_OUT: Final[TimerKey] = ("time-out",)
-EXPIRE: Final[TimerKey] = ("expire",)
+TIME_OUT: TimerKey = ("time-out",)
+EXPIRE: TimerKey = ("expire",)
 #: As many in one decision, so that its batch stays small; the rest follows at once.
-ENDED_MAX: Final = 100
+ENDED_MAX = 100
 #: And as many partitions of theirs, each of which may be of a topic with a long name.
-PARTITIONS_MAX: Final = 3000
-EXPIRED_MAX: Final = 1000
+PARTITIONS_MAX = 3000
+EXPIRED_MAX = 1000
 #: Who asks again sooner than that has not had the answer: both requests were delayed.
-ASKS_AGAIN_MS_MIN: Final = 10
+ASKS_AGAIN_MS_MIN = 10
 
 
 class Heard(NamedTuple):
@@ -77,7 +77,7 @@ class Heard(NamedTuple):
     doubted_ms: int = 0
 
 
-UNHEARD: Final = Heard()
+UNHEARD = Heard()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ them here: an id that expires is gone with one record, and fencing is part of th
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.replicated.machine import KeyValue
 from strom.transactions.records import (
@@ -33,9 +33,9 @@ from strom.transactions.records import (
 TopicPartition = tuple[str, int]
 
 #: The highest epoch. A client never gets it, so there is always one left to fence with.
-EPOCH_MAX: Final = 2**15 - 1
+EPOCH_MAX = 2**15 - 1
 #: From this `transaction.version` on every end raises the producer's epoch (KIP-890).
-RAISES_EPOCH_FROM: Final = 2
+RAISES_EPOCH_FROM = 2
 
 
 class State(IntEnum):
@@ -56,14 +56,11 @@ class State(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-PREPARED: Final = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
+PREPARED = frozenset({State.PREPARE_COMMIT, State.PREPARE_ABORT})
 #: Nothing is open: a producer may begin, and the id may expire.
-AT_REST: Final = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
+AT_REST = frozenset({State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT})
 
-#: By its number: to call the class takes longer.
-STATES: Final = {int(each): each for each in State}
-
-NEXT_STATES: Final = {
+NEXT_STATES = {
     State.EMPTY: {State.EMPTY, State.ONGOING, State.PREPARE_ABORT},
     State.ONGOING: {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT},
     State.PREPARE_COMMIT: {State.COMPLETE_COMMIT},
@@ -80,9 +77,9 @@ class Producer(NamedTuple):
     epoch: int
 
 
-NOBODY: Final = Producer(NO_PRODUCER_ID, NO_EPOCH)
+NOBODY = Producer(NO_PRODUCER_ID, NO_EPOCH)
 #: Connections are numbered as they come, from 1; this is where it does not matter by which one.
-NO_CONNECTION: Final = 0
+NO_CONNECTION = 0
 
 
 class Transaction(NamedTuple):
@@ -147,7 +144,6 @@ def record_of(transaction: Transaction, transaction_version: int) -> KeyValue:
 
 def by_topic(partitions: frozenset[TopicPartition]) -> tuple[PartitionsSchema, ...]:
     """Return the partitions topic by topic, in a fixed order."""
-    # Numbers are sorted much faster than pairs, of which there may be thousands.
     indexes: dict[str, list[int]] = {}
     for topic, index in partitions:
         indexes.setdefault(topic, []).append(index)
@@ -162,18 +158,16 @@ def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transac
     return Transaction(
         transactional_id,
         Producer(value.producer_id, value.producer_epoch),
-        value.transaction_timeout_ms,
-        STATES[value.transaction_status],
-        frozenset(
-            [
-                (each.topic, index)
-                for each in value.transaction_partitions or ()
-                for index in each.partition_ids
-            ]
+        timeout_ms=value.transaction_timeout_ms,
+        state=State(value.transaction_status),
+        partitions=frozenset(
+            (each.topic, index)
+            for each in value.transaction_partitions or ()
+            for index in each.partition_ids
         ),
-        value.transaction_start_timestamp_ms,
-        value.transaction_last_update_timestamp_ms,
-        value.previous_producer_id,
-        value.next_producer_id,
-        value.client_transaction_version,
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        previous_id=value.previous_producer_id,
+        next_id=value.next_producer_id,
+        version=value.client_transaction_version,
     )

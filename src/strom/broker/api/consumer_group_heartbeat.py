@@ -68,7 +68,7 @@ def handle(
     except KafkaError as error:
         return respond(error)
     if not said.member_id:
-        said.member_id = new_member_id(context.parts.host.new_id())
+        said = said._replace(member_id=new_member_id(context.parts.host.new_id()))
     return settle(shard, coordinator.beat, said, context.now_ms, respond)
 
 

@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 else:
     answer = kafka_message("list_offsets", "response")
 
-KEY: Final = 2
-VERSIONS: Final = range(1, 12)
+KEY = 2
+VERSIONS = range(1, 12)
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-LARGEST_TIME: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING: Final = -6
-FIRST_VERSION: Final = {
+LATEST = -1
+EARLIEST = -2
+LARGEST_TIME = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING = -6
+FIRST_VERSION = {
     LATEST: 0,
     EARLIEST: 0,
     LARGEST_TIME: 7,
@@ -57,8 +57,8 @@ FIRST_VERSION: Final = {
     EARLIEST_PENDING: 11,
 }
 #: No version knows the negative numbers that are not listed.
-NEVER: Final = 32767
-NOWHERE: Final = -1
+NEVER = 32767
+NOWHERE = -1
 
 #: Offset, time and leader epoch.
 Found = tuple[int, int, int]

@@ -4,7 +4,7 @@ A decision of this package makes a `Change`, lets the steps of the protocol (`re
 on it, and returns what it has become. Nothing outside sees it before that.
 """
 
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from strom.groups.classic.group import ClassicGroup, Phase
 from strom.groups.classic.logged import group_record
@@ -21,9 +21,9 @@ from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey, Wait
 from strom.wire.errors import ErrorCode
 
 #: The first word of the keys of this package's timers.
-SESSION: Final = "classic-session"
-JOIN: Final = "classic-join"
-SYNC: Final = "classic-sync"
+SESSION = "classic-session"
+JOIN = "classic-join"
+SYNC = "classic-sync"
 
 Reply = TypeVar("Reply")
 
@@ -122,9 +122,7 @@ class Change:
             nothing_soft = group.is_empty and not group.promised
             soft = ((group.id, None if nothing_soft else group),)
         timers = tuple(self._timers.items())
-        fields = (tuple(self._records), reply, timers, soft, self._answers(), None, None)
-        # One for every join and sync: the constructor of a named tuple is interpreted.
-        return tuple.__new__(Decision, fields)
+        return Decision(tuple(self._records), reply, timers, soft, self._answers())
 
     def _answers(self) -> tuple[tuple[Ticket, object], ...]:
         group_id = self.group.id

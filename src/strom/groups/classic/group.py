@@ -10,13 +10,15 @@ A group is a value. Whoever changes one makes a new one; the mappings in it are 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 from strom.wire.errors import ErrorCode, KafkaError
 
-NOBODY: Final[frozenset[str]] = frozenset()
-NO_TIME: Final = -1
+NOBODY: frozenset[str] = frozenset()
+NO_TIME = -1
 
 
 class Phase(StrEnum):
@@ -36,90 +38,25 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
+@dataclass(frozen=True)
 class Member:
-    """One member of a classic group. A value: a change makes another one.
+    """One member of a classic group. A value: a change makes another one."""
 
-    No dataclass: one is made of every member in every round, and what dataclasses make is
-    interpreted.
-    """
+    id: str
+    #: Of a static member: the name that it keeps when it comes back.
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    #: The best one first.
+    protocols: tuple[Protocol, ...]
+    assignment: bytes = b""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "id",
-        "instance_id",
-        "names",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-    )
-
-    def __init__(  # noqa: PLR0913, PLR0917 - all that a member is, each with its name
-        self,
-        member_id: str,
-        instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        session_timeout_ms: int,
-        rebalance_timeout_ms: int,
-        protocols: tuple[Protocol, ...],
-        assignment: bytes = b"",
-    ) -> None:
-        self.id = member_id
-        #: Of a static member: the name that it keeps when it comes back.
-        self.instance_id = instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        #: The best one first.
-        self.protocols = protocols
-        self.assignment = assignment
-        #: The protocols' names; asked for of every member whenever one joins.
-        self.names = frozenset([each.name for each in protocols])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Member) and self._fields() == other._fields()
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def _fields(self) -> tuple[object, ...]:
-        said = self.session_timeout_ms, self.rebalance_timeout_ms, self.protocols
-        return (self.id, self.instance_id, self.client_id, self.client_host, *said, self.assignment)
-
-    def with_assignment(self, assignment: bytes) -> "Member":
-        """Return the member with what the leader gave it."""
-        return Member(
-            self.id,
-            self.instance_id,
-            self.client_id,
-            self.client_host,
-            self.session_timeout_ms,
-            self.rebalance_timeout_ms,
-            self.protocols,
-            assignment,
-        )
-
-    def saying(
-        self,
-        member_id: str,
-        session_timeout_ms: int,
-        rebalance_timeout_ms: int,
-        protocols: tuple[Protocol, ...],
-    ) -> "Member":
-        """Return the member, or its next life, with what it says of itself now."""
-        return Member(
-            member_id,
-            self.instance_id,
-            self.client_id,
-            self.client_host,
-            session_timeout_ms,
-            rebalance_timeout_ms,
-            protocols,
-            self.assignment,
-        )
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the protocols; each newcomer is compared with those of all members."""
+        return frozenset(each.name for each in self.protocols)
 
     @property
     def is_static(self) -> bool:
@@ -134,8 +71,8 @@ class Member:
         return b""
 
 
-NO_MEMBERS: Final[Mapping[str, Member]] = {}
-NO_INSTANCES: Final[Mapping[str, str]] = {}
+NO_MEMBERS: Mapping[str, Member] = {}
+NO_INSTANCES: Mapping[str, str] = {}
 
 
 class InitialDelay(NamedTuple):
@@ -145,11 +82,6 @@ class InitialDelay(NamedTuple):
     #: What is left for lengthening.
     left_ms: int
     grew: bool = False
-
-
-#: The place among a group's fields of those who are joining, and of those who have not synced.
-JOINING: Final = 10
-UNSYNCED: Final = 12
 
 
 class ClassicGroup(NamedTuple):
@@ -208,18 +140,6 @@ class ClassicGroup(NamedTuple):
                 raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
         if member_id not in self.members:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-
-    # In place of `_replace`, which is interpreted: for every member in every round.
-
-    def with_joining(self, member_id: str) -> "ClassicGroup":
-        """Add a member whose JoinGroup waits for the others."""
-        joining = (self.joining | {member_id},)
-        return tuple.__new__(ClassicGroup, self[:JOINING] + joining + self[JOINING + 1 :])
-
-    def with_sync(self, syncing: frozenset[str], unsynced: frozenset[str]) -> "ClassicGroup":
-        """Return the group in which these wait for the leader, and those did not ask yet."""
-        changed = (syncing, unsynced)
-        return tuple.__new__(ClassicGroup, self[: JOINING + 1] + changed + self[UNSYNCED + 1 :])
 
     def with_member(self, member: Member) -> "ClassicGroup":
         """Add a member, or put it in the place of the one with its id."""

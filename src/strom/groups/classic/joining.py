@@ -6,7 +6,8 @@ group, the newcomer takes its place and its work, and the old one is fenced. A m
 comes back with nothing changed is told again what it should know.
 """
 
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 from strom.groups.classic import votes
 from strom.groups.classic.change import Change
@@ -22,7 +23,7 @@ from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: How long a newcomer's JoinGroup may wait. Its client may be gone, and it has no session yet.
-NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60 * 1000
+NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 
 JoinDecision = Decision[KeyValue, Joined | Wait]
 
@@ -163,11 +164,10 @@ def _join_again(change: Change, request: JoinRequest) -> JoinDecision:
     """Take what the member says of itself now, and have everybody called in."""
     group = change.group
     member = group.members[request.member_id]
-    said = request.session_timeout_ms, request.rebalance_timeout_ms, request.protocols
-    if said != (member.session_timeout_ms, member.rebalance_timeout_ms, member.protocols):
-        member = member.saying(member.id, *said)
-        group = group.with_member(member)
-    change.group = group.with_joining(member.id)
+    said = _saying(member, request)
+    if said != member:
+        group = group.with_member(said)
+    change.group = group._replace(joining=group.joining | {member.id})
     prepare_or_complete(change)
     return change.wait_to_join(member.id)
 
@@ -196,13 +196,8 @@ def _join_by_name(change: Change, request: JoinRequest, limits: Limits) -> JoinD
 def _replace(change: Change, request: JoinRequest, old_id: str) -> None:
     change.dismiss(old_id, ErrorCode.FENCED_INSTANCE_ID, told_id=old_id)
     change.call_session_after(old_id, None)
-    old = change.group.members[old_id]
-    member = old.saying(
-        request.new_member_id,
-        request.session_timeout_ms,
-        request.rebalance_timeout_ms,
-        request.protocols,
-    )
+    said = _saying(change.group.members[old_id], request)
+    member = replace(said, id=request.new_member_id)
     change.group = change.group.with_replaced(old_id, member)
     change.renew_session(member.id)
 
@@ -219,6 +214,16 @@ def _resume(change: Change, request: JoinRequest, old_leader: str) -> JoinDecisi
         # it leads.
         reply = reply._replace(leader=old_leader, members=())
     return change.decision(reply)
+
+
+def _saying(member: Member, request: JoinRequest) -> Member:
+    """Return the member with what it says of itself now."""
+    return replace(
+        member,
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        protocols=request.protocols,
+    )
 
 
 def _member_of(request: JoinRequest, member_id: str) -> Member:

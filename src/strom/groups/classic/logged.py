@@ -4,13 +4,11 @@ In between nothing is written. So a coordinator that begins anew knows the last 
 was complete; its members still have what they were given then.
 """
 
-from typing import Final
-
 from strom.groups.classic.group import ClassicGroup, Member, Phase, Protocol
 from strom.groups.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from strom.replicated.machine import KeyValue
 
-NO_TIMEOUT: Final = -1
+NO_TIMEOUT = -1
 
 
 def group_record(group: ClassicGroup) -> KeyValue:
@@ -21,7 +19,7 @@ def group_record(group: ClassicGroup) -> KeyValue:
         protocol=group.protocol,
         leader=group.leader,
         current_state_timestamp=group.since_ms,
-        members=tuple([_write_member(each, group.protocol) for each in group.members.values()]),
+        members=tuple(_write_member(each, group.protocol) for each in group.members.values()),
     )
     return KeyValue(GroupMetadataKey(group=group.id), value)
 

@@ -24,9 +24,7 @@ def heartbeat(
     _check_generation(group, member_id, instance_id, generation_id)
     called_in = group.phase is Phase.PREPARING
     code = ErrorCode.REBALANCE_IN_PROGRESS if called_in else ErrorCode.NONE
-    timers = (session_timer(group, member_id, now_ms),)
-    # The constructor of a named tuple is interpreted.
-    return tuple.__new__(Decision, ((), code, timers, (), (), None, None))
+    return Decision((), code, timers=(session_timer(group, member_id, now_ms),))
 
 
 def session_timer(group: ClassicGroup, member_id: str, now_ms: int) -> tuple[TimerKey, int]:

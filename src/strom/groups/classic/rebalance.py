@@ -8,7 +8,7 @@ one that ends the fetching of assignments, and a member that waits for nothing h
 """
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import replace
 
 from strom.groups.classic import votes
 from strom.groups.classic.change import Change
@@ -16,7 +16,7 @@ from strom.groups.classic.group import NOBODY, ClassicGroup, InitialDelay, Phase
 from strom.wire.errors import ErrorCode
 
 #: How often a round that nobody joined is looked at, at most; members may ask for no time at all.
-RETRY_MS_MIN: Final = 1000
+RETRY_MS_MIN = 1000
 
 
 def prepare_or_complete(change: Change, initial_delay_ms: int = 0) -> None:
@@ -102,7 +102,7 @@ def complete_join(change: Change) -> None:
 def share(change: Change, assignments: Mapping[str, bytes]) -> None:
     """End the round: every member has what the leader gave it, or nothing."""
     members = {
-        key: member.with_assignment(assignments.get(key, b""))
+        key: replace(member, assignment=assignments.get(key, b""))
         for key, member in change.group.members.items()
     }
     change.group = change.group._replace(members=members)
@@ -129,7 +129,7 @@ def remove(change: Change, member_id: str, error: ErrorCode = ErrorCode.UNKNOWN_
 
 
 def _take_assignments_back(change: Change) -> None:
-    members = {key: member.with_assignment(b"") for key, member in change.group.members.items()}
+    members = {key: replace(member, assignment=b"") for key, member in change.group.members.items()}
     change.group = change.group._replace(members=members)
 
 

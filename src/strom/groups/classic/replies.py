@@ -1,13 +1,13 @@
 """What members are told: the answers to JoinGroup and SyncGroup, and the tickets to wait with."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.groups.classic.group import ClassicGroup
 from strom.wire.errors import ErrorCode
 
-NO_GENERATION: Final = -1
-NO_LEADER: Final = ""
-NO_MEMBER: Final = ""
+NO_GENERATION = -1
+NO_LEADER = ""
+NO_MEMBER = ""
 
 
 class JoinedMember(NamedTuple):

@@ -1,7 +1,7 @@
 """SyncGroup: the leader brings the assignment, everybody fetches its own part."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.groups.classic.change import Change
 from strom.groups.classic.group import ClassicGroup, Phase
@@ -10,7 +10,7 @@ from strom.groups.classic.replies import Synced, synced
 from strom.replicated.machine import Decision, KeyValue, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 
-NO_ASSIGNMENTS: Final[Mapping[str, bytes]] = {}
+NO_ASSIGNMENTS: Mapping[str, bytes] = {}
 
 SyncDecision = Decision[KeyValue, Synced | Wait]
 
@@ -42,9 +42,9 @@ def sync(group: ClassicGroup | None, request: SyncRequest, *, now_ms: int) -> Sy
         change.call_sync_after(None)
     if group.phase is Phase.STABLE:
         if member_id in group.unsynced:
-            change.group = group.with_sync(group.syncing, unsynced)
+            change.group = group._replace(unsynced=unsynced)
         return change.decision(synced(group, member_id))
-    change.group = group.with_sync(group.syncing | {member_id}, unsynced)
+    change.group = group._replace(syncing=group.syncing | {member_id}, unsynced=unsynced)
     if member_id == group.leader:
         share(change, request.assignments)
     return change.wait_to_sync(member_id)

@@ -7,6 +7,7 @@ group again before that is given what others still read.
 """
 
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 from typing import TypeVar
 
 from strom.groups.classic.change import Change
@@ -116,12 +117,11 @@ def _assigned(
 ) -> Mapping[str, ClassicMember]:
     """Return the members with what they have."""
     return {
-        key: member.with_assignment(
-            write_assignment(
-                _held(group.members[key]),
-                read_version(member.metadata(classic.protocol)),
-                image,
-            )
+        key: replace(
+            member,
+            assignment=write_assignment(
+                _held(group.members[key]), read_version(member.metadata(classic.protocol)), image
+            ),
         )
         for key, member in classic.members.items()
     }

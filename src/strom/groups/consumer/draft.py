@@ -5,7 +5,7 @@ decision reads the result. Nothing outside sees it before it is decided: the gro
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from immutables import Map
 
@@ -13,29 +13,27 @@ from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.group import Became, ConsumerGroup
 from strom.groups.consumer.limits import Limits
 from strom.groups.consumer.member import Member
-from strom.groups.consumer.replay import step, with_held
-from strom.groups.consumer.rows import current_row
+from strom.groups.consumer.replay import step
 from strom.metadata.image import Image, Topic
 from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey
 
 #: The first word of the keys of this package's timers: the end of a member's session, of the time
 #: to give partitions up, and, for members of the classic protocol, to join again and to sync.
-SESSION: Final = "consumer-session"
-REBALANCE: Final = "consumer-rebalance"
-JOIN: Final = "consumer-join"
-SYNC: Final = "consumer-sync"
-TIMERS: Final = (SESSION, REBALANCE, JOIN, SYNC)
+SESSION = "consumer-session"
+REBALANCE = "consumer-rebalance"
+JOIN = "consumer-join"
+SYNC = "consumer-sync"
+TIMERS = (SESSION, REBALANCE, JOIN, SYNC)
 
 Reply = TypeVar("Reply")
 
 
-class Moment:
+class Moment(NamedTuple):
     """What a decision sees besides the group: the cluster, the settings, the time."""
 
-    def __init__(self, image: Image, limits: Limits, now_ms: int) -> None:
-        self.image = image
-        self.limits = limits
-        self.now_ms = now_ms
+    image: Image
+    limits: Limits
+    now_ms: int
 
 
 class Asking(NamedTuple):
@@ -66,6 +64,8 @@ class Watch(NamedTuple):
     #: When the first of them came, and how many there were at the last look.
     asked_since_ms: int = 0
     seen: int = 0
+    #: Whether the group was assigned to for them: the next turn is for their steps, whoever comes.
+    is_assigned: bool = False
     #: The rank of the last one that came.
     rank: int = 0
 
@@ -91,15 +91,6 @@ class Draft:
         for record in records:
             self.records.append(record)
             self.group = step(self.group, record)
-
-    def place(self, member: Member) -> None:
-        """Write how far a member of the group is: the most frequent record of all.
-
-        What it leads to is known: to read that out of the record again would take as long again.
-        """
-        group = self.group
-        self.records.append(current_row(group.id, member))
-        self.group = with_held(group, group.members[member.id], member)
 
     def answer(self, answers: Iterable[tuple[Ticket, object]]) -> None:
         """Answer requests that wait."""
@@ -133,17 +124,11 @@ class Draft:
         """Return what it has come to."""
         records = tuple(self.records)
         changed = self.watch is not self._before
-        # One of each for every heartbeat: the constructors of named tuples are interpreted.
-        became = None
-        if records:
-            became = tuple.__new__(Became, (self.group.id, self._group_before, self.group))
-        fields = (
+        return Decision(
             records,
             reply,
-            tuple(self.timers.items()),
-            ((self.group.id, self.watch),) if changed else (),
-            tuple(self.answers),
-            None,
-            became,
+            timers=tuple(self.timers.items()),
+            soft=((self.group.id, self.watch),) if changed else (),
+            answers=tuple(self.answers),
+            outcome=Became(self.group.id, self._group_before, self.group) if records else None,
         )
-        return tuple.__new__(Decision, fields)

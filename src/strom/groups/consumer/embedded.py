@@ -6,8 +6,6 @@ In a consumer group the broker itself is the leader of such members: it reads th
 and writes their assignments. A version that is newer than known is read as the newest that is.
 """
 
-from typing import Final
-
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import by_topic
 from strom.metadata.image import Image
@@ -16,8 +14,8 @@ from strom.wire.primitives import INT16, MalformedFrame
 from strom.wire.schema import NEVER, message, of
 
 #: What a group's protocol type must be for its members to speak this.
-CONSUMER: Final = "consumer"
-NEWEST: Final = 3
+CONSUMER = "consumer"
+NEWEST = 3
 
 
 @message(newest=NEWEST, flexible_since=NEVER)

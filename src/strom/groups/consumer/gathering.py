@@ -17,7 +17,6 @@ is left behind when the turn is over.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors.subscriber import Partitions
@@ -30,20 +29,18 @@ from strom.replicated.machine import Decision, KeyValue, Ticket, TimerKey, Wait
 from strom.wire.errors import KafkaError
 
 #: The first word of the key of the timer that ends a turn.
-TURN: Final = "consumer-turn"
+TURN = "consumer-turn"
 #: How long members are waited for that come one after the other, turn by turn.
-GATHERING_MS_MAX: Final = 20
+GATHERING_MS_MAX = 20
 #: How many members take their steps in one decision, and how many bytes that may come to, about.
 #: It is one batch of the log, and a third of what that may be by default.
-STEPS_MAX: Final = 200
-BYTES_MAX: Final = 350_000
+STEPS_MAX = 200
+BYTES_MAX = 350_000
 #: What is written of each: at least, for a character of its names, for a topic, for a partition.
-RECORD_BYTES: Final = 64
-CHARACTER_BYTES: Final = 3
-TOPIC_BYTES: Final = 24
-PARTITION_BYTES: Final = 8
-#: As many as have been seen to wait where the next turn is for their steps, whoever comes.
-ASSIGNED: Final = -1
+RECORD_BYTES = 64
+CHARACTER_BYTES = 3
+TOPIC_BYTES = 24
+PARTITION_BYTES = 8
 
 
 def wait_for_turn(draft: Draft, member: Member, asking: Asking) -> Decision[KeyValue, Wait]:
@@ -54,7 +51,9 @@ def wait_for_turn(draft: Draft, member: Member, asking: Asking) -> Decision[KeyV
         asking = _joined(before, asking)
     elif not asked:
         draft.timers[turn_key(group_id)] = draft.moment.now_ms
-        draft.watch = draft.watch._replace(asked_since_ms=draft.moment.now_ms, seen=0)
+        draft.watch = draft.watch._replace(
+            asked_since_ms=draft.moment.now_ms, seen=0, is_assigned=False
+        )
     watch = draft.watch
     draft.watch = watch._replace(
         asking=asked.set(member.id, asking), rank=max(watch.rank, asking.rank)
@@ -92,16 +91,16 @@ def on_turn_over(found: object, moment: Moment, watch: object) -> Decision[KeyVa
         draft.watch = draft.watch._replace(seen=len(draft.watch.asking))
         draft.timers[key] = moment.now_ms
         return draft.decision(None)
-    if draft.watch.seen != ASSIGNED:
+    if not draft.watch.is_assigned:
         assign_if_due(draft)
         if _bytes_of_targets(found, draft.group) > BYTES_MAX:
             # The steps are another batch, and come next, so that they come at all.
-            draft.watch = draft.watch._replace(seen=ASSIGNED)
+            draft.watch = draft.watch._replace(is_assigned=True)
             draft.timers[key] = moment.now_ms
             return draft.decision(None)
     _take_steps(draft)
-    if draft.watch.seen == ASSIGNED:
-        draft.watch = draft.watch._replace(seen=0)
+    if draft.watch.is_assigned:
+        draft.watch = draft.watch._replace(seen=0, is_assigned=False)
     if draft.watch.asking:
         draft.timers[key] = moment.now_ms
     return draft.decision(None)
@@ -146,7 +145,7 @@ def _are_more_coming(draft: Draft) -> bool:
     watch = draft.watch
     waited_ms = draft.moment.now_ms - watch.asked_since_ms
     # Where the time of day was set back, nobody knows how long it was.
-    are_new = watch.seen not in (ASSIGNED, len(watch.asking))
+    are_new = not watch.is_assigned and watch.seen != len(watch.asking)
     return are_new and 0 <= waited_ms < GATHERING_MS_MAX
 
 
@@ -182,9 +181,7 @@ def beat_of(
     assignment = None
     if tells_all or after.assigned != member.assigned:
         assignment = partitions_of(after.assigned)
-    interval_ms = draft.moment.limits.heartbeat_interval_ms
-    # The constructor of a named tuple is interpreted.
-    return tuple.__new__(Beat, (after.id, after.epoch, interval_ms, assignment))
+    return Beat(after.id, after.epoch, draft.moment.limits.heartbeat_interval_ms, assignment)
 
 
 def answer_at_once(draft: Draft, beat: Beat) -> Decision[KeyValue, Beat]:

@@ -7,7 +7,7 @@ read the result, and nobody else sees it.
 
 from collections import Counter
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from immutables import Map
@@ -17,8 +17,8 @@ from strom.groups.consumer.member import Member
 from strom.groups.consumer.replies import unknown_member
 
 #: Where a group begins, with nothing assigned: a member that is told 0 would believe to be out.
-FIRST_EPOCH: Final = 1
-NOBODY: Final[Map[int, str]] = Map()
+FIRST_EPOCH = 1
+NOBODY: Map[int, str] = Map()
 
 
 class Phase(StrEnum):
@@ -38,11 +38,6 @@ class Resolved(NamedTuple):
     #: The end offset of the metadata that it was matched against, and when that was.
     version: int = -1
     at_ms: int = -1
-
-
-#: The place among a group's fields of what its targets were computed for, and of its members.
-ASSIGNMENT: Final = 3
-MEMBERS: Final = 5
 
 
 class ConsumerGroup(NamedTuple):

@@ -16,7 +16,7 @@ from strom.groups.consumer.member import AWAY, NOTHING, Member, State
 from strom.groups.consumer.membership import find_static
 from strom.groups.consumer.replies import Beat, group_not_found, not_a_consumer_group
 from strom.groups.consumer.request import Heartbeat
-from strom.groups.consumer.rows import group_row, member_gone, pattern_gone
+from strom.groups.consumer.rows import current_row, group_row, member_gone, pattern_gone
 from strom.groups.consumer.topics import metadata_hash
 from strom.replicated.machine import Decision, KeyValue, TimerKey
 
@@ -44,7 +44,7 @@ def _go_away(draft: Draft, member: Member) -> Decision[KeyValue, Beat]:
     """Note that a static member will be back: it has given up what it was told to."""
     kept = {topic: dict.fromkeys(held, 0) for topic, held in member.assigned.items()}
     away = member._replace(epoch=AWAY, assigned=kept, revoking=NOTHING)
-    draft.place(away)
+    draft.write(current_row(draft.group.id, away))
     draft.call_no_more(member.id, REBALANCE)
     dismiss(draft, (member.id,))
     return draft.decision(Beat(member.id, AWAY))

@@ -6,7 +6,7 @@ bounds may be others by now: then it counts as the nearest that is allowed.
 
 from enum import Enum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from strom.metadata.config_decisions import GROUP_RESOURCE
 from strom.metadata.image import Image
@@ -51,17 +51,17 @@ class Limits(NamedTuple):
 
 
 #: What can be set for one group, with the settings that bound it.
-SESSION: Final = (
+SESSION = (
     "consumer.session.timeout.ms",
     "group.consumer.min.session.timeout.ms",
     "group.consumer.max.session.timeout.ms",
 )
-HEARTBEAT: Final = (
+HEARTBEAT = (
     "consumer.heartbeat.interval.ms",
     "group.consumer.min.heartbeat.interval.ms",
     "group.consumer.max.heartbeat.interval.ms",
 )
-ASSIGNMENT: Final = (
+ASSIGNMENT = (
     "consumer.assignment.interval.ms",
     "group.consumer.min.assignment.interval.ms",
     "group.consumer.max.assignment.interval.ms",

@@ -8,21 +8,20 @@ whose words for what is wrong are given back.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final
 
 from strom.groups.consumer.group import Resolved
 from strom.metadata.image import Image
 from strom.wire.errors import ErrorCode, KafkaError
 
 #: How long a group waits at least between two looks at all topics.
-REFRESH_MS_MIN: Final = 10_000
+REFRESH_MS_MIN = 10_000
 #: How many compiled expressions are remembered: who wants to fill the memory sends large ones.
-MATCHERS_MAX: Final = 16
+MATCHERS_MAX = 16
 #: What the matcher of one expression may take up; above it, it would match nothing.
-MATCHER_BYTES_MAX: Final = 64 << 20
+MATCHER_BYTES_MAX = 64 << 20
 
 #: What RE2 says is wrong, and what RE2/J says of the same.
-REASONS: Final = {
+REASONS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",
     "unexpected )": "regexp/syntax: internal error",

@@ -10,7 +10,7 @@ from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.draft import REBALANCE, Draft
 from strom.groups.consumer.member import Member, State
 from strom.groups.consumer.reconcile import Aim, reconcile
-from strom.groups.consumer.rows import member_row
+from strom.groups.consumer.rows import current_row, member_row
 from strom.groups.consumer.subscription import follow_topics
 from strom.groups.consumer.target import is_due, next_target, target_of, topic_ids
 
@@ -45,16 +45,16 @@ def take_step(
     if not resubscribed and member.is_reconciled_to(group.assignment_epoch):
         return member
     aim = Aim(
-        group.assignment_epoch,
-        target_of(group, member.id),
-        topic_ids(group, member, draft.moment.image),
-        owned,
+        epoch=group.assignment_epoch,
+        target=target_of(group, member.id),
+        topics=topic_ids(group, member, draft.moment.image),
+        owned=owned,
         resubscribed=resubscribed,
     )
     after = reconcile(group, member, aim)
     if after == member:
         return member
-    draft.place(after)
+    draft.write(current_row(group.id, after))
     if after.classic is None:
         if after.state is State.UNREVOKED_PARTITIONS:
             draft.call_after(REBALANCE, after.id, after.rebalance_timeout_ms)

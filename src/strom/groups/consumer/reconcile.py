@@ -10,7 +10,7 @@ says what it holds in its heartbeats; one that does not say is taken to hold wha
 """
 
 from collections.abc import Mapping, Set
-from typing import Final
+from typing import NamedTuple
 from uuid import UUID
 
 from strom.groups.consumer.assignors.subscriber import Partitions
@@ -18,30 +18,21 @@ from strom.groups.consumer.group import ConsumerGroup
 from strom.groups.consumer.member import NOTHING, Held, Member, State, holds_any, moved
 from strom.wire.errors import ErrorCode, KafkaError
 
-NO_PARTITIONS: Final[frozenset[int]] = frozenset()
-NO_EPOCHS: Final[Mapping[int, int]] = {}
+NO_PARTITIONS: frozenset[int] = frozenset()
+NO_EPOCHS: Mapping[int, int] = {}
 
 
-class Aim:
+class Aim(NamedTuple):
     """Where a member is to come to, and what is known of where it is."""
 
-    def __init__(
-        self,
-        epoch: int,
-        target: Partitions,
-        topics: Set[UUID],
-        owned: Partitions | None,
-        *,
-        resubscribed: bool,
-    ) -> None:
-        self.epoch = epoch
-        self.target = target
-        #: The topics that it wants; what its target has of others is not for it.
-        self.topics = topics
-        #: What the client says that it holds; None if it does not say.
-        self.owned = owned
-        #: Whether it wants other topics than before.
-        self.resubscribed = resubscribed
+    epoch: int
+    target: Partitions
+    #: The topics that it wants; what its target has of others is not for it.
+    topics: Set[UUID]
+    #: What the client says that it holds; None if it does not say.
+    owned: Partitions | None
+    #: Whether it wants other topics than before.
+    resubscribed: bool
 
 
 def reconcile(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
@@ -87,26 +78,12 @@ def _merged(one: Held, other: Held) -> Held:
 
 def _step(group: ConsumerGroup, member: Member, aim: Aim) -> Member:
     target = {topic: partitions for topic, partitions in aim.target.items() if topic in aim.topics}
-    if _is_all(member.assigned, target):
-        # As of nearly all when somebody comes or goes: only the epoch is another.
-        return moved(member, aim.epoch, State.STABLE, member.assigned, NOTHING)
     kept, revoking = _split(member.assigned, target)
     if revoking and _still_holds(aim, revoking):
         return moved(member, member.epoch, State.UNREVOKED_PARTITIONS, kept, revoking)
     assigned, is_complete = _with_free(group, member, kept, target, aim.epoch)
     state = State.STABLE if is_complete else State.UNRELEASED_PARTITIONS
     return moved(member, aim.epoch, state, assigned, NOTHING)
-
-
-def _is_all(held: Held, target: Partitions) -> bool:
-    """Say whether what is held is the target, no more and no less."""
-    if len(held) != len(target):
-        return False
-    for topic, partitions in target.items():
-        mine = held.get(topic, NO_EPOCHS)
-        if len(mine) != len(partitions) or not partitions.issuperset(mine):
-            return False
-    return True
 
 
 def _split(held: Held, target: Partitions) -> tuple[Held, Held]:

@@ -6,14 +6,13 @@ not there has no effect.
 """
 
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from immutables import Map
 
-from strom.groups.consumer.assignors.subscriber import Partitions
-from strom.groups.consumer.group import ASSIGNMENT, MEMBERS, NOBODY, ConsumerGroup, Resolved
-from strom.groups.consumer.member import LEFT, NOTHING, WHO, Held, Member, State, placed
+from strom.groups.consumer.group import NOBODY, ConsumerGroup, Resolved
+from strom.groups.consumer.member import LEFT, NOTHING, Held, Member, State
 from strom.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -32,8 +31,6 @@ from strom.groups.records import (
     TopicPartitions,
 )
 from strom.replicated.machine import KeyValue
-
-_STATES: Final = {int(each): each for each in State}
 
 
 def apply(groups: MutableMapping[str, Any], key: Any, value: Any) -> None:  # noqa: ANN401 - by type
@@ -71,9 +68,7 @@ def _epoch(group: ConsumerGroup, value: object) -> ConsumerGroup | None:
     if value is None:
         return None
     assert isinstance(value, ConsumerGroupMetadataValue)
-    # In place of `_replace`, which is interpreted: for everybody who comes or goes.
-    head = (group.id, value.epoch, value.metadata_hash)
-    return tuple.__new__(ConsumerGroup, head + group[ASSIGNMENT:])
+    return group._replace(epoch=value.epoch, metadata_hash=value.metadata_hash)
 
 
 def _old_metadata(
@@ -92,29 +87,27 @@ def _member(
     before = group.members.get(key.member_id)
     if value is None:
         return group if before is None else _without_member(group, before)
-    after = Member(
-        key.member_id,
-        value.instance_id,
-        value.rack_id,
-        value.client_id,
-        value.client_host,
-        frozenset(value.subscribed_topic_names),
-        value.subscribed_topic_regex or "",
-        value.rebalance_timeout_ms,
-        value.server_assignor,
-        value.classic_member_metadata,
-        *(() if before is None else before[WHO:]),
+    after = (before or Member(key.member_id))._replace(
+        instance_id=value.instance_id,
+        rack=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        topic_names=frozenset(value.subscribed_topic_names),
+        pattern=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        assignor=value.server_assignor,
+        classic=value.classic_member_metadata,
     )
     instances = group.instances
     if before is not None and before.instance_id != after.instance_id:
         instances = _without_name(instances, before)
     if after.instance_id is not None:
         instances = instances.set(after.instance_id, after.id)
-    return _next(group, members=group.members.set(after.id, after), instances=instances)
+    return group._replace(members=group.members.set(after.id, after), instances=instances)
 
 
 def _without_member(group: ConsumerGroup, member: Member) -> ConsumerGroup:
-    group = with_held(group, member, member._replace(assigned=NOTHING, revoking=NOTHING))
+    group = _with_held(group, member, member._replace(assigned=NOTHING, revoking=NOTHING))
     instances = _without_name(group.instances, member)
     return group._replace(members=group.members.delete(member.id), instances=instances)
 
@@ -133,8 +126,9 @@ def _target_epoch(
 ) -> ConsumerGroup:
     if value is None:
         return group._replace(assignment_epoch=LEFT, assigned_at_ms=0)
-    made = (value.assignment_epoch, value.assignment_timestamp)
-    return tuple.__new__(ConsumerGroup, group[:ASSIGNMENT] + made + group[MEMBERS:])
+    return group._replace(
+        assignment_epoch=value.assignment_epoch, assigned_at_ms=value.assignment_timestamp
+    )
 
 
 def _target(
@@ -147,7 +141,7 @@ def _target(
             return group
         return group._replace(targets=group.targets.delete(key.member_id))
     target = {each.topic_id: frozenset(each.partitions) for each in value.topic_partitions}
-    return _next(group, targets=group.targets.set(key.member_id, target))
+    return group._replace(targets=group.targets.set(key.member_id, target))
 
 
 def _current(
@@ -160,17 +154,16 @@ def _current(
         if before is None:
             return group
         gone = before._replace(epoch=LEFT, previous_epoch=LEFT, assigned=NOTHING, revoking=NOTHING)
-        return with_held(group, before, gone)
+        return _with_held(group, before, gone)
     before = before or Member(key.member_id)
-    after = placed(
-        before,
-        value.member_epoch,
-        value.previous_member_epoch,
-        _STATES.get(value.state, State.UNKNOWN),
+    after = before._replace(
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=State(value.state),
         assigned=_read_held(value.assigned_partitions, value.member_epoch),
         revoking=_read_held(value.partitions_pending_revocation, value.member_epoch),
     )
-    return with_held(group, before, after)
+    return _with_held(group, before, after)
 
 
 def _read_held(found: tuple[TopicPartitions, ...], member_epoch: int) -> Held:
@@ -185,38 +178,18 @@ def _read_held(found: tuple[TopicPartitions, ...], member_epoch: int) -> Held:
     return held
 
 
-def with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerGroup:
+def _with_held(group: ConsumerGroup, before: Member, after: Member) -> ConsumerGroup:
     """Return the group in which the member has come from one place to the other."""
     members = group.members.set(after.id, after)
     if after.assigned == before.assigned and after.revoking == before.revoking:
         # As of all who only come to another epoch.
-        return _next(group, members=members)
+        return group._replace(members=members)
     owners = group.owners
     for topic in {*before.assigned, *before.revoking, *after.assigned, *after.revoking}:
         had, has = _numbers(before, topic), _numbers(after, topic)
         if had != has:
             owners = _moved(owners, topic, after.id, had - has, has - had)
-    return _next(group, members=members, owners=owners)
-
-
-def _next(
-    group: ConsumerGroup,
-    *,
-    members: Map[str, Member] | None = None,
-    instances: Map[str, str] | None = None,
-    targets: Map[str, Partitions] | None = None,
-    owners: Map[UUID, Map[int, str]] | None = None,
-) -> ConsumerGroup:
-    """Return the group with these in place of its own: `_replace` would be interpreted."""
-    changed = (
-        group.members if members is None else members,
-        group.instances if instances is None else instances,
-        group.targets if targets is None else targets,
-        group.owners if owners is None else owners,
-        group.patterns,
-        group.has_old_metadata,
-    )
-    return tuple.__new__(ConsumerGroup, group[:MEMBERS] + changed)
+    return group._replace(members=members, owners=owners)
 
 
 def _numbers(member: Member, topic: UUID) -> set[int]:
@@ -255,7 +228,7 @@ def _pattern(
 
 
 #: By the type of key; the group's own record is the one that can end it.
-_APPLY: Final[Mapping[type, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]]] = {
+_APPLY: Mapping[type, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]] = {
     ConsumerGroupPartitionMetadataKey: _old_metadata,
     ConsumerGroupMemberMetadataKey: _member,
     ConsumerGroupTargetAssignmentMetadataKey: _target_epoch,
@@ -264,4 +237,4 @@ _APPLY: Final[Mapping[type, Callable[[ConsumerGroup, Any, Any], ConsumerGroup]]]
     ConsumerGroupRegularExpressionKey: _pattern,
 }
 #: All keys of consumer groups.
-KEYS: Final = (ConsumerGroupMetadataKey, *_APPLY)
+KEYS = (ConsumerGroupMetadataKey, *_APPLY)

@@ -1,41 +1,28 @@
 """What a heartbeat says, and whether that makes sense before any group is looked at."""
 
+from typing import NamedTuple
+
 from strom.groups.consumer.assignors.subscriber import Partitions
 from strom.groups.consumer.member import AWAY, JOINING, LEFT, NO_TIMEOUT
 from strom.wire.errors import ErrorCode, KafkaError
 
 
-class Heartbeat:
+class Heartbeat(NamedTuple):
     """What a member says; None for what it does not say."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - a value, and quicker than a named tuple
-        self,
-        group_id: str,
-        member_id: str,
-        epoch: int,
-        client_id: str,
-        client_host: str,
-        instance_id: str | None = None,
-        rack: str | None = None,
-        rebalance_timeout_ms: int = NO_TIMEOUT,
-        topic_names: frozenset[str] | None = None,
-        pattern: str | None = None,
-        assignor: str | None = None,
-        owned: Partitions | None = None,
-    ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.epoch = epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.instance_id = instance_id
-        self.rack = rack
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topic_names = topic_names
-        self.pattern = pattern
-        self.assignor = assignor
-        #: The partitions that it holds.
-        self.owned = owned
+    group_id: str
+    member_id: str
+    epoch: int
+    client_id: str
+    client_host: str
+    instance_id: str | None = None
+    rack: str | None = None
+    rebalance_timeout_ms: int = NO_TIMEOUT
+    topic_names: frozenset[str] | None = None
+    pattern: str | None = None
+    assignor: str | None = None
+    #: The partitions that it holds.
+    owned: Partitions | None = None
 
     @property
     def is_full(self) -> bool:

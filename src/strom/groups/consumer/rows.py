@@ -72,14 +72,13 @@ def current_row(group_id: str, member: Member) -> KeyValue:
 
 def _write_held(held: Held) -> tuple[TopicPartitions, ...]:
     rows = []
-    for topic in held if len(held) < 2 else sorted(held, key=_by_number):
-        epochs = held[topic]
-        numbers = sorted(epochs)
+    for topic in sorted(held, key=_by_number):
+        epochs = dict(sorted(held[topic].items()))
         rows.append(
             TopicPartitions(
                 topic_id=topic,
-                partitions=tuple(numbers),
-                assignment_epochs=tuple([epochs[each] for each in numbers]),
+                partitions=tuple(epochs),
+                assignment_epochs=tuple(epochs.values()),
             )
         )
     return tuple(rows)

@@ -1,7 +1,6 @@
 """The next target assignment of a group: what each member shall have, and the records of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors import ASSIGNORS
@@ -14,7 +13,7 @@ from strom.groups.consumer.topics import racks_of
 from strom.metadata.image import Image
 from strom.replicated.machine import KeyValue
 
-NO_TARGET: Final[Partitions] = {}
+NO_TARGET: Partitions = {}
 
 
 def is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
@@ -48,13 +47,7 @@ def next_target(
 
 def _changed(group: ConsumerGroup, assigned: Mapping[str, Partitions]) -> list[str]:
     """Return the members that shall have something else than before."""
-    changed = []
-    targets = group.targets
-    for member_id, gets in assigned.items():
-        had = targets.get(member_id)
-        if had is not gets and had != gets:
-            changed.append(member_id)
-    return changed
+    return [each for each, gets in assigned.items() if group.targets.get(each) != gets]
 
 
 def _subscribers(
@@ -69,10 +62,14 @@ def _subscribers(
         topics = by_wish.get(wish)
         if topics is None:
             topics = by_wish[wish] = topic_ids(group, member, image)
-        name, owned = member.id, target_of(group, member.id)
         subscribers.append(
             Subscriber(
-                name, member.instance_id, topics, owned, member.rack, is_asking=name == asking
+                member.id,
+                member.instance_id,
+                topics,
+                owned=target_of(group, member.id),
+                rack=member.rack,
+                is_asking=member.id == asking,
             )
         )
     return subscribers, {topic for topics in by_wish.values() for topic in topics}
@@ -80,10 +77,7 @@ def _subscribers(
 
 def _racks(subscribers: Iterable[Subscriber], topics: Iterable[UUID], image: Image) -> Racks:
     """Return where partitions are; nothing if no member tells where it is itself."""
-    for each in subscribers:
-        if each.rack is not None:
-            break
-    else:
+    if all(each.rack is None for each in subscribers):
         return NO_RACKS
     known = {id_: each.rack for id_, each in image.brokers.items() if each.rack is not None}
     if not known:
@@ -94,12 +88,7 @@ def _racks(subscribers: Iterable[Subscriber], topics: Iterable[UUID], image: Ima
 def topic_ids(group: ConsumerGroup, member: Member, image: Image) -> frozenset[UUID]:
     """Return the topics that the member wants and that exist."""
     by_name = image.topics_by_name
-    found: list[UUID] = []
-    for name in group.topics_of(member):
-        topic = by_name.get(name)
-        if topic is not None:
-            found.append(topic.id)
-    return frozenset(found)
+    return frozenset(by_name[name].id for name in group.topics_of(member) if name in by_name)
 
 
 def target_of(group: ConsumerGroup, member_id: str) -> Partitions:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
 
 from strom.metadata.image import Image, Topic
 
 #: The hash of no topics.
-NO_TOPICS: Final = 0
-HASH_BYTES: Final = 8
+NO_TOPICS = 0
+HASH_BYTES = 8
 
 
 def racks_of(topic: Topic, racks: Mapping[int, str]) -> list[list[str]]:

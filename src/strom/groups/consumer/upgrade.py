@@ -10,7 +10,6 @@ once.
 """
 
 from collections.abc import Iterator
-from typing import Final
 from uuid import UUID
 
 from strom.groups.classic.change import JOIN, SYNC, session_key
@@ -46,7 +45,7 @@ from strom.wire.errors import ErrorCode
 from strom.wire.primitives import MalformedFrame
 
 #: When the assignment that a classic group has was made is not known: the next may come at once.
-NO_TIME: Final = 0
+NO_TIME = 0
 
 
 def upgraded(classic: ClassicGroup, moment: Moment) -> Draft:

@@ -6,13 +6,12 @@ assigned anew, as in Kafka (KIP-1101).
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from strom.groups.consumer.assignors import ranges, uniform
 from strom.groups.consumer.assignors.subscriber import Assignor
 
 #: By the names that clients and `group.consumer.assignors` use; Kafka's class names mean the same.
-ASSIGNORS: Final[Mapping[str, Assignor]] = {
+ASSIGNORS: Mapping[str, Assignor] = {
     "uniform": uniform.assign,
     "range": ranges.assign,
 }

@@ -1,7 +1,7 @@
 """What an assignor is told, and what it answers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 #: Partitions by topic; a topic without partitions is not in it.
@@ -10,32 +10,22 @@ Partitions = Mapping[UUID, frozenset[int]]
 Racks = Mapping[UUID, Sequence[Collection[str]]]
 
 #: Nobody tells where it is, so that nothing is near.
-NO_RACKS: Final[Racks] = {}
+NO_RACKS: Racks = {}
 
 
-class Subscriber:
+class Subscriber(NamedTuple):
     """A member as an assignor sees it."""
 
-    def __init__(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        topics: frozenset[UUID],
-        owned: Partitions,
-        rack: str | None = None,
-        *,
-        is_asking: bool = False,
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        #: The topics that exist and that it wants to read.
-        self.topics = topics
-        #: What the assignment before gave it.
-        self.owned = owned
-        #: Where it is, if it tells.
-        self.rack = rack
-        #: Whether it is the one that asks now, so that it hears of its assignment at once.
-        self.is_asking = is_asking
+    member_id: str
+    instance_id: str | None
+    #: The topics that exist and that it wants to read.
+    topics: frozenset[UUID]
+    #: What the assignment before gave it.
+    owned: Partitions
+    #: Where it is, if it tells.
+    rack: str | None = None
+    #: Whether it is the one that asks now, so that it hears of its assignment at once.
+    is_asking: bool = False
 
 
 class Assignor(Protocol):

@@ -14,15 +14,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heapify, heapreplace
-from typing import Final
 from uuid import UUID
 
 from strom.groups.consumer.assignors.nearness import nearest
 from strom.groups.consumer.assignors.subscriber import NO_RACKS, Partitions, Racks, Subscriber
 
 #: The place of a topic that nobody wants any more.
-NOWHERE: Final = -1
-NONE: Final[frozenset[int]] = frozenset()
+NOWHERE = -1
+NONE: frozenset[int] = frozenset()
 
 
 def assign(
@@ -48,13 +47,14 @@ class Shares:
     ) -> None:
         self._subscribers = subscribers
         self._racks = racks
-        subscribed = frozenset().union(*{each.topics for each in subscribers})
-        self._topics = sorted(subscribed, key=lambda topic: topic.int)
+        subscribed = {each.topics for each in subscribers}
+        self._topics = sorted(frozenset().union(*subscribed), key=lambda topic: topic.int)
         self._places = {topic: place for place, topic in enumerate(self._topics)}
         self._counts = [counts[topic] for topic in self._topics]
         self._existing = [frozenset(range(count)) for count in self._counts]
-        #: Of each member, the topics that it wants; mostly all want the same.
-        self._wishes = self._wished()
+        wishes = {each: frozenset(self._places[topic] for topic in each) for each in subscribed}
+        #: Of each member, the topics that it wants.
+        self._wishes = [wishes[each.topics] for each in subscribers]
         #: Of each member, by topic: what it had as it was, until something of that changes.
         self._held: list[dict[int, frozenset[int]]] = [{} for _ in subscribers]
         self._loads = [0] * len(subscribers)
@@ -64,31 +64,15 @@ class Shares:
         self._holders: list[set[int]] = [set() for _ in self._topics]
         self._taken: list[set[int]] = [set() for _ in self._topics]
 
-    def _wished(self) -> list[frozenset[int]]:
-        known: dict[frozenset[UUID], frozenset[int]] = {}
-        wishes: list[frozenset[int]] = []
-        for each in self._subscribers:
-            wish = known.get(each.topics)
-            if wish is None:
-                wish = frozenset([self._places[topic] for topic in each.topics])
-                known[each.topics] = wish
-            wishes.append(wish)
-        return wishes
-
     def keep(self) -> None:
         """Let everybody keep what it may keep."""
         taken, existing = self._taken, self._existing
-        # A topic's hash is dear, and mostly it is the same topic as the one before.
-        topic_before: UUID | None = None
-        place = NOWHERE
         for member, subscriber in enumerate(self._subscribers):
             wish, held = self._wishes[member], self._held[member]
             for topic, partitions in subscriber.owned.items():
-                if topic is not topic_before:
-                    topic_before, place = topic, self._places.get(topic, NOWHERE)
-                kept = NONE
+                kept, place = NONE, self._places.get(topic, NOWHERE)
                 if place in wish:
-                    kept = _still_free(partitions, taken[place], existing[place])
+                    kept = (partitions - taken[place]) & existing[place]
                 if len(kept) < len(partitions):
                     self._changed.add(member)
                 if kept:
@@ -110,12 +94,9 @@ class Shares:
 
     def _beyond(self, member: int, quota: int) -> dict[int, list[int]]:
         """Return what a member has beyond its share, by topic."""
-        held = self._held[member]
-        if len(held) == 1:
-            return {place: self._in_order(member, place)[quota:] for place in held}
         ranked = [
             (index, place, partition)
-            for place in held
+            for place in self._held[member]
             for index, partition in enumerate(self._in_order(member, place))
         ]
         rest: dict[int, list[int]] = {}
@@ -137,22 +118,21 @@ class Shares:
         for member, wish in enumerate(self._wishes):
             for place in wish:
                 readers[place].append(member)
-        # A load and a member behind it as one number, in place of a pair for each member.
-        size = len(self._loads)
-        asking = self._asking()
+        # Of those with as little the one that asks comes first, then those behind it.
+        size, asking = len(self._loads), self._asking()
         for place in sorted(range(len(readers)), key=lambda place: len(readers[place])):
             free = sorted(self._existing[place] - self._taken[place])
             if not free:
                 continue
             waiting = [
-                self._loads[member] * size + (member - asking) % size for member in readers[place]
+                (self._loads[member], (member - asking) % size, member) for member in readers[place]
             ]
             heapify(waiting)
             got: dict[int, list[int]] = {}
             for partition in free:
-                first = waiting[0]
-                got.setdefault((first + asking) % size, []).append(partition)
-                heapreplace(waiting, first + size)
+                load, rank, member = waiting[0]
+                got.setdefault(member, []).append(partition)
+                heapreplace(waiting, (load + 1, rank, member))
             if self._racks:
                 got = nearest(got, self._subscribers, self._racks[self._topics[place]])
             for member, partitions in got.items():
@@ -253,11 +233,3 @@ class Shares:
                 self._topics[place]: partitions for place, partitions in held.items()
             }
         return shares
-
-
-def _still_free(
-    partitions: frozenset[int], taken: set[int], existing: frozenset[int]
-) -> frozenset[int]:
-    """Return those that exist and that nobody has, mostly all of them."""
-    free = partitions if partitions.isdisjoint(taken) else partitions.difference(taken)
-    return free if free <= existing else free & existing
