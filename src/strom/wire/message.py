@@ -1,4 +1,4 @@
-"""What the classes of messages that are made can do: be compared and shown, by their FIELDS."""
+"""Comparison and display of made messages, by their FIELDS."""
 
 from typing import Any
 

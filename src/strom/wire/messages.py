@@ -1,4 +1,4 @@
-"""Where readers and writers of messages are found: made at build time, or here at first use.
+"""Readers and writers of messages: made at build time, or here at first use.
 
 A build writes a module for each of Kafka's messages into `strom.wire.made`; mypyc compiles it. A
 checkout has none: here the same source is made of the same schema when a version is first met.

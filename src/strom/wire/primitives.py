@@ -1,5 +1,5 @@
 # Compiled by mypyc.
-"""The encodings of Kafka's protocol: what made and hand-written readers and writers share.
+"""The encodings of Kafka's protocol, for made and for hand-written readers and writers.
 
 A message is parsed in place, by position, from a buffer that holds the whole frame. A read past
 the frame's end raises, whatever the length fields claim, and before memory is reserved for it.

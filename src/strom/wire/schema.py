@@ -1,4 +1,4 @@
-"""What a message looks like on the wire: its structs, and the fields of each in every version.
+"""The schema of a message: its structs, and the fields of each in every version.
 
     Schema ── structs, nested ones first, the message itself last
       Struct ── layouts: version → the fields in the order of the wire
