@@ -42,7 +42,8 @@ def handle(
 ) -> AddPartitionsToTxnResponse | Coroutine[Any, Any, AddPartitionsToTxnResponse]:
     """Take in, or verify, each transaction's partitions."""
     transactions = request.transactions
-    require_few(sum([1 + len(places) for each in transactions for _, places in each.topics]))
+    asked = [len(topic.partitions) for each in transactions for topic in each.topics]
+    require_few(len(transactions) + sum(asked))
     if len(transactions) == 1:
         note_sender(transactions[0].transactional_id, context)
     begun = [codes_of(each, context) for each in transactions]
