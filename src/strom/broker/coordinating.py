@@ -98,4 +98,7 @@ async def committed_later(coming: Coroutine[Any, Any, Codes], count: int) -> Cod
 
 async def codes_of_all(begun: list[Codes | Coroutine[Any, Any, Codes]]) -> Codes:
     """Return the codes of all batches."""
-    return [code for each in begun for code in (each if isinstance(each, list) else await each)]
+    codes: Codes = []
+    for each in begun:
+        codes += each if isinstance(each, list) else await each
+    return codes

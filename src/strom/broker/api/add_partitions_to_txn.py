@@ -67,7 +67,8 @@ def handle(
 ) -> answer.AddPartitionsToTxnResponse | Coroutine[Any, Any, answer.AddPartitionsToTxnResponse]:
     """Take in, or verify, each transaction's partitions."""
     transactions = request.transactions
-    require_few(sum([1 + len(topic.partitions) for each in transactions for topic in each.topics]))
+    named = [len(topic.partitions) for each in transactions for topic in each.topics]
+    require_few(len(transactions) + sum(named))
     if len(transactions) == 1:
         note_sender(transactions[0].transactional_id, context)
     begun = [codes_of(each, context) for each in transactions]

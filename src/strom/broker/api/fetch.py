@@ -12,7 +12,7 @@ Behaviour:
 - Every answer has the high watermark, the last stable offset and the log's start.
 - Sessions (KIP-227): see `broker.sessions`.
 - Finding the records of many partitions, or of some that are not in memory, takes several turns
-  on the loop (`broker.turns`); what is appended meanwhile is not missed.
+  on the loop; what is appended meanwhile is not missed.
 - A partition that cannot be read is KAFKA_STORAGE_ERROR, and its directory is out of use from then
   on; one with a damaged batch is CORRUPT_MESSAGE to who comes upon it. The others are served.
 - Followers are refused: every partition has one replica.
