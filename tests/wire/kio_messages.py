@@ -79,6 +79,9 @@ def in_ours(message, form):
     """The message in our classes."""
     if is_dataclass(message):
         values = {each.name: in_ours(getattr(message, each.name), form) for each in fields(message)}
+        for each in fields(message):
+            if each.metadata.get("kafka_type") == "timedelta_i64":
+                values[each.name] = round(values[each.name].total_seconds() * 1000)
         return getattr(form, type(message).__name__)(**values)
     if isinstance(message, tuple):
         return tuple(in_ours(each, form) for each in message)

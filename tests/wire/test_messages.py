@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from strom.wire.errors import ErrorCode
-from strom.wire.messages import Call, kafka_message
+from strom.wire.messages import Call, KafkaMessage, kafka_message
 from strom.wire.primitives import MalformedFrame
 from strom.wire.schema import NEVER
 from tests.effort import examples
@@ -99,6 +99,20 @@ def test_an_old_request_gets_the_defaults_of_what_it_cannot_say():
     assert [(each.name, each.topic_id) for each in read.topics] == [("flights", None)]
     assert read.allow_auto_topic_creation is True
     assert read.include_topic_authorized_operations is False
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 0, 2**63 - 1, -(2**63)])
+def test_a_duration_of_64_bits_may_be_any_number(retention_ms):
+    form = kafka_message("offset_commit", "request")
+    request = form.OffsetCommitRequest(group_id="g", retention_time=retention_ms)
+    assert form.read(2, form.write(2, request)).retention_time == retention_ms
+
+
+def test_a_message_that_is_made_twice_has_one_class():
+    """As by two threads that meet it together."""
+    made = [KafkaMessage("list_groups", "response") for _ in range(2)]
+    classes = [each.ListGroupsResponse for each in made]
+    assert classes[0] is classes[1]
 
 
 def test_a_field_that_an_old_version_must_have_is_written_empty():

@@ -4,6 +4,7 @@ A broker reads requests of strangers: none of these may cost memory, or be taken
 """
 
 import struct
+import tracemalloc
 from contextlib import suppress
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from strom.wire.messages import kafka_message
-from strom.wire.primitives import MalformedFrame, read_count, read_text, text, varint
+from strom.wire.primitives import MalformedFrame, read_count, read_text, skip_tags, text, varint
 
 HUGE = [2**27, 2**31 - 1]
 
@@ -126,6 +127,27 @@ def test_tagged_field_longer_than_its_message_is_refused():
     frame = data[:-1] + b"\1\7" + varint(2**30)
     with pytest.raises(MalformedFrame, match="tagged"):
         CREATE_TOPICS.read(7, frame)
+
+
+def test_unknown_tagged_fields_are_not_kept():
+    """A frame may hold millions of them."""
+    many = 50_000
+    section = varint(many) + b"".join(varint(number) + b"\0" for number in range(many))
+    tracemalloc.start()
+    try:
+        assert skip_tags(section, 0) == len(section)
+        assert tracemalloc.get_traced_memory()[1] < many
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("mark", [0, 1, 0x7F])
+def test_a_byte_of_0_and_more_says_that_a_struct_is_there(mark):
+    cursor = DESCRIBE.Cursor(topic_name="t", partition_index=-1)
+    data = DESCRIBE.write(0, DESCRIBE.DescribeTopicPartitionsRequest(cursor=cursor))
+    at = data.index(b"\1\2t")
+    read = DESCRIBE.read(0, data[:at] + bytes((mark,)) + data[at + 1 :])
+    assert read.cursor == cursor
 
 
 @pytest.mark.parametrize("name", [None, "t"])

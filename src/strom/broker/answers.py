@@ -1,6 +1,6 @@
 """What many handlers share: words of answers, how much one request may ask, large answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -8,6 +8,8 @@ from strom.broker.context import Large
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.primitives import MalformedFrame
 
+Thing = TypeVar("Thing")
+Described = TypeVar("Described")
 Response = TypeVar("Response")
 
 #: So many things one request may be about, where all of them are served in one turn of the loop.
@@ -44,6 +46,15 @@ def require_few(count: int) -> None:
     """Refuse to serve a request about more things than one may be about."""
     if count > ASKED_MAX:
         raise MalformedFrame(f"a request about {count} things, which is more than {ASKED_MAX}")
+
+
+def each_once(
+    things: Iterable[Thing], describe: Callable[[Thing], Described]
+) -> tuple[Described, ...]:
+    """Return the description of each thing; one that is named again is not looked up again."""
+    named = tuple(things)
+    known = {each: describe(each) for each in dict.fromkeys(named)}
+    return tuple(known[each] for each in named)
 
 
 def answer_of(

@@ -209,8 +209,8 @@ class Dispatch:
             self._serve_in_order(call, self._finish_large(call, reply))
         elif isinstance(reply, Together):
             self._gathered.append((call, reply))
-        # Answers that come often are of these types; to ask an abstract class takes longer.
-        elif isinstance(reply, (ProduceResponse, FetchResponse, tuple)) or not isinstance(
+        # Most answers are of these types; to ask an abstract class takes longer.
+        elif isinstance(reply, (ProduceResponse, FetchResponse)) or not isinstance(
             reply, Coroutine
         ):
             self._answer(call, reply)

@@ -27,8 +27,8 @@ from uuid import UUID
 from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode, KafkaError
 from strom.wire.messages import read_message, write_message
-from strom.wire.primitives import INT16, Buffer, MalformedFrame
-from strom.wire.schema import NEVER, NO_ID, message, of
+from strom.wire.primitives import INT16, NO_ID, Buffer, MalformedFrame
+from strom.wire.schema import NEVER, message, of
 
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1

@@ -37,7 +37,6 @@ LETTERS = {
     "uuid": "16s",
     "error_code": "h",
     "timedelta_i32": "i",
-    "timedelta_i64": "q",
     "datetime_i64": "q",
 }
 #: Fewest bytes of what has no fixed size.
@@ -49,7 +48,6 @@ FROM_PACKED = {
     ("uuid", True): "nullable_id_of({})",
     ("error_code", False): "ErrorCode({})",
     ("timedelta_i32", False): "timedelta(milliseconds={})",
-    ("timedelta_i64", False): "timedelta(milliseconds={})",
     ("datetime_i64", False): "time_of({})",
     ("datetime_i64", True): "time_of({})",
 }
@@ -57,7 +55,6 @@ FROM_PACKED = {
 TO_PACKED = {
     "uuid": "id_bytes({})",
     "timedelta_i32": "ms_of({})",
-    "timedelta_i64": "ms_of({})",
     "datetime_i64": "time_ms_of({})",
 }
 
@@ -298,11 +295,12 @@ class _Functions:
         read = f"read_{field.struct}_v{self._inner[field.struct].version}"
         if not field.nullable:
             return [f"{field.name}, {at} = {read}(frame, {at})"]
-        # KIP-893: a byte in front tells: 1 if there is one; -1 if not, 0 in a tagged field.
+        # KIP-893: a byte in front tells: below 0 if there is none; 0 in a tagged field.
+        is_there = "<= 0x7F" if field.tag is None else "== 1"
         return [
             f"{field.name} = None",
             f"{at} += 1",
-            f"if frame[{at} - 1] == 1:",
+            f"if frame[{at} - 1] {is_there}:",
             f"    {field.name}, {at} = {read}(frame, {at})",
         ]
 

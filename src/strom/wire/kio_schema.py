@@ -107,6 +107,9 @@ def _read_field(name: str, line: ast.AnnAssign, structs: set[str]) -> Field:
     given = {each.arg: each.value for each in keywords}
     metadata = ast.literal_eval(given["metadata"]) if "metadata" in given else {}
     kind, tag = metadata.get("kafka_type", STRUCT), metadata.get("tag")
+    if kind == "timedelta_i64":
+        # As many milliseconds as a client may say are more than a timedelta can hold.
+        kind = "int64"
     written, nullable = _without_none(ast.unparse(line.annotation))
     is_array = written.startswith("tuple[")
     inner, holds_none = _without_none(written.removeprefix("tuple[").removesuffix(", ...]"))
@@ -115,7 +118,7 @@ def _read_field(name: str, line: ast.AnnAssign, structs: set[str]) -> Field:
     # kio writes a struct with a tag without the byte that tells whether there is one.
     nullable = nullable and not (struct and tag is not None)
     default = (
-        _literal(given["default"])
+        _literal(given["default"], kind)
         if "default" in given
         else implicit_default(kind, struct, is_array=is_array, nullable=nullable)
     )
@@ -127,13 +130,15 @@ def _without_none(annotation: str) -> tuple[str, bool]:
     return bare, bare != annotation
 
 
-def _literal(value: ast.expr | None) -> str:
+def _literal(value: ast.expr | None, kind: str = "") -> str:
     """Return a default as an expression without kio's types."""
     if isinstance(value, ast.Call):
         function = ast.unparse(value.func)
         if function in NUMBERS:
             return ast.unparse(value.args[0])
         if function in {"i32Timedelta.parse", "i64Timedelta.parse"}:
-            return ast.unparse(value.args[0]).removeprefix("datetime.")
+            duration = ast.unparse(value.args[0]).removeprefix("datetime.")
+            milliseconds = duration.removeprefix("timedelta(milliseconds=").removesuffix(")")
+            return milliseconds if kind == "int64" else duration
     assert value is not None
     return ast.unparse(value)

@@ -1,7 +1,8 @@
 """Readers and writers of messages: made at build time, or here at first use.
 
-A build writes a module for each of Kafka's messages into `strom.wire.made`; mypyc compiles it. A
-checkout has none: here the same source is made of the same schema when a version is first met.
+A build writes a module for each of Kafka's messages into `strom.wire.made`; mypyc compiles those
+that clients send all the time. A checkout has none: here the same source is made of the same
+schema when a version is first met.
 
     create_topics = kafka_message("create_topics", "request")
     request, end = create_topics.reader(7)(frame, position)
@@ -39,6 +40,8 @@ Writer = Callable[[bytearray, Any], None]
 
 #: The package of what was made at build time.
 MADE = "strom.wire.made"
+#: What was made here, by the names of messages.
+_MODULES: dict[str, ModuleType] = {}
 #: What readers raise for bytes that are not the message they should be.
 NOT_A_MESSAGE = (ValueError, TypeError, OverflowError, EOFError, IndexError, struct.error)
 
@@ -128,7 +131,9 @@ class KafkaMessage(MessageForm):
             try:
                 self._module = import_module(f"{MADE}.{self.name}")
             except ModuleNotFoundError:
-                self._module = _made_module(*self._source)
+                # Threads that come together all take the one that is there first.
+                made = _made_module(*self._source)
+                self._module = _MODULES.setdefault(self.name, made)
         return self._module
 
 

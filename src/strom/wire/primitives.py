@@ -35,6 +35,7 @@ NO_ID_BYTES: Final = bytes(16)
 NO_TIME_MS: Final = -1
 EPOCH: Final = datetime.fromtimestamp(0, UTC)
 NULL: Final = "a field that must be there is null"
+LONG_TAG: Final = "a tagged field is longer than its message"
 
 
 class MalformedFrame(Exception):  # noqa: N818 - it names what came in, not what went wrong here
@@ -70,9 +71,14 @@ def varint(value: int) -> bytes:
 
 def skip_tags(buffer: Buffer, position: int) -> int:
     """Return the position behind a section of tagged fields, none of which is known."""
-    if buffer[position] == 0:
-        return position + 1
-    return read_tags(buffer, position)[1]
+    count, position = read_varint(buffer, position)
+    for _ in range(count):
+        _, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        position += size
+        if position > len(buffer):
+            raise MalformedFrame(LONG_TAG)
+    return position
 
 
 def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, int], int]:
@@ -85,7 +91,7 @@ def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, int], int]:
         found[tag] = position
         position += size
         if position > len(buffer):
-            raise MalformedFrame("a tagged field is longer than its message")
+            raise MalformedFrame(LONG_TAG)
     return found, position
 
 

@@ -32,7 +32,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-from uuid import UUID
 
 STRUCT = "struct"
 #: The first flexible version of a message that has none; the last version of a field that stays.
@@ -51,7 +50,6 @@ IMPLICIT = {
     "uuid": "NO_ID",
     "error_code": "ErrorCode.NONE",
     "timedelta_i32": "timedelta(0)",
-    "timedelta_i64": "timedelta(0)",
     "datetime_i64": "None",
 }
 
@@ -212,6 +210,3 @@ def _without_none(hint: Any) -> tuple[Any, bool]:  # noqa: ANN401 - types are va
         kinds = [each for each in get_args(hint) if each is not types.NoneType]
         return kinds[0], True
     return hint, False
-
-
-NO_ID = UUID(int=0)

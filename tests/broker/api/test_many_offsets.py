@@ -241,6 +241,19 @@ def test_coordinators_are_told_of_a_change_a_few_in_one_turn(raw, name, group, c
     assert most(told) <= TOLD_AT_ONCE
 
 
+def test_each_group_that_is_only_named_is_looked_through_in_a_turn_of_its_own(
+    raw, topic, name, counted
+):
+    """A request of two kilobytes may ask for all offsets of hundreds of groups."""
+    coordinator(raw, name, 0)
+    commit(raw, name, offsets(topic, 1))
+    looked = counted(GroupMachine, "fetch_offsets")
+    wanted = [{"group_id": name, "member_epoch": -1, "topics": None}] * 20
+    told = raw.ask("offset_fetch", 9, {"groups": wanted})["groups"]
+    assert len(told) == len(looked) == 20
+    assert most(looked) == 1
+
+
 def test_many_groups_are_listed_described_and_deleted(raw, topic, name):
     coordinator(raw, name, 0)
     groups = [f"{name}-{number}" for number in range(300)]

@@ -171,7 +171,7 @@ def test_an_offset_is_read_in_every_version(version):
     assert (request.group_id, request.generation_id_or_member_epoch) == ("g", 7)
     assert request.member_id == "member"
     assert request.group_instance_id == ("static" if version >= 7 else None)
-    assert request.retention_time == timedelta(milliseconds=1000 if version <= 4 else -1)
+    assert request.retention_time == (1000 if version <= 4 else -1)
     (asked,) = request.topics
     assert (asked.name, asked.topic_id) == (("t", None) if version < 10 else ("", TOPIC_ID))
     (found,) = asked.partitions

@@ -19,6 +19,7 @@ from strom.broker.answers import (
     NO_THROTTLE,
     NOT_ASKED,
     answer_of,
+    each_once,
     require_few,
 )
 from strom.broker.context import Context, Large
@@ -58,7 +59,7 @@ def handle(request: asked.ConsumerGroupDescribeRequest, context: Context) -> Rep
     """Describe each group."""
     require_few(len(request.group_ids))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = tuple(describe(each, operations, context) for each in request.group_ids)
+    groups = each_once(request.group_ids, lambda each: describe(each, operations, context))
     return answer_of(
         len(groups),
         lambda: answer.ConsumerGroupDescribeResponse(throttle_time=NO_THROTTLE, groups=groups),

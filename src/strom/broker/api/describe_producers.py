@@ -10,10 +10,11 @@ Versions:
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, require_few
-from strom.broker.context import Context
+from strom.broker.answers import NO_THROTTLE, STOCK_TEXTS, answer_of, each_once, require_few
+from strom.broker.context import Context, Large
 from strom.log.producers import Producer
 from strom.metadata.topics import check_topic_name
 from strom.wire.errors import ErrorCode, KafkaError
@@ -31,19 +32,21 @@ KEY = 61
 VERSIONS = range(1)
 
 
-def handle(request: asked.DescribeProducersRequest, context: Context) -> Reply:
+def handle(request: asked.DescribeProducersRequest, context: Context) -> Reply | Large:
     """List the producers of every partition."""
-    require_few(sum(len(topic.partition_indexes) for topic in request.topics))
+    require_few(sum([len(topic.partition_indexes) for topic in request.topics]))
+    named = [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    found = iter(each_once(named, lambda each: describe(*each, context)))
     topics = tuple(
         answer.TopicResponse(
-            name=topic.name,
-            partitions=tuple(
-                describe(topic.name, index, context) for index in topic.partition_indexes
-            ),
+            name=topic.name, partitions=tuple(islice(found, len(topic.partition_indexes)))
         )
         for topic in request.topics
     )
-    return answer.DescribeProducersResponse(throttle_time=NO_THROTTLE, topics=topics)
+    count = sum([len(each.active_producers) for topic in topics for each in topic.partitions])
+    return answer_of(
+        count, lambda: answer.DescribeProducersResponse(throttle_time=NO_THROTTLE, topics=topics)
+    )
 
 
 def describe(topic: str, index: int, context: Context) -> answer.PartitionResponse:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from strom.broker.answers import NO_THROTTLE, require_few
-from strom.broker.context import Context
+from strom.broker.answers import NO_THROTTLE, answer_of, each_once, require_few
+from strom.broker.context import Context, Large
 from strom.broker.transacting import shard_of
 from strom.transactions.listing import described
 from strom.transactions.transaction import Transaction, by_topic
@@ -35,12 +35,16 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 def handle(
     request: asked.DescribeTransactionsRequest, context: Context
-) -> answer.DescribeTransactionsResponse:
+) -> answer.DescribeTransactionsResponse | Large:
     """Describe every id."""
     require_few(len(request.transactional_ids))
-    return answer.DescribeTransactionsResponse(
-        throttle_time=NO_THROTTLE,
-        transaction_states=tuple(describe(each, context) for each in request.transactional_ids),
+    states = each_once(request.transactional_ids, lambda each: describe(each, context))
+    count = sum([len(topic.partitions) for each in states for topic in each.topics])
+    return answer_of(
+        count,
+        lambda: answer.DescribeTransactionsResponse(
+            throttle_time=NO_THROTTLE, transaction_states=states
+        ),
     )
 
 

@@ -26,7 +26,6 @@ from strom.groups.records import NO_TOPIC_ID
 from strom.metadata import image
 from strom.wire.errors import ErrorCode
 from strom.wire.messages import kafka_message
-from strom.wire.primitives import ms_of
 
 answer = kafka_message("offset_commit", "response")
 #: Messages, and a request's topics, with the fields of all versions: kio's types have one's.
@@ -61,7 +60,7 @@ def handle(request: Request, context: Context) -> Response | Coroutine[Any, Any,
         request.group_instance_id,
         version=context.version,
     )
-    wanted = Commit(request.group_id, author, offsets, ms_of(request.retention_time))
+    wanted = Commit(request.group_id, author, offsets, request.retention_time)
     codes = commit(wanted, context)
     if not isinstance(codes, list):
         return fill_later(response, places, codes)

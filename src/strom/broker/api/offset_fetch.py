@@ -15,6 +15,7 @@ Versions:
   that are gone, for they have no id.
 """
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -94,15 +95,25 @@ def handle(
     """Ask the coordinator of each group."""
     named = [len(topic.partition_indexes) for each in request.groups for topic in each.topics or ()]
     require_few(len(request.groups) + sum(named))
-    begun = [find(group, request.require_stable, context) for group in request.groups]
-    if any(isinstance(each, Coroutine) for each in begun):
-        return answer_later(begun)
-    return respond(begun)
+    if len(request.groups) != 1:
+        return find_each(request, context)
+    found = find(request.groups[0], request.require_stable, context)
+    return answer_later(found) if isinstance(found, Coroutine) else respond([found])
 
 
-async def answer_later(begun: list[GroupFound | Coroutine[Any, Any, GroupFound]]) -> Response:
-    """Wait for the answers that are still to come."""
-    return respond([await each if isinstance(each, Coroutine) else each for each in begun])
+async def answer_later(coming: Coroutine[Any, Any, GroupFound]) -> Response | Large:
+    """Answer for the one group once nothing of it can be undone any more."""
+    return respond([await coming])
+
+
+async def find_each(request: Request, context: Context) -> Response | Large:
+    """Ask about one group after the other: to be asked for all it has, a group is only named."""
+    found = []
+    for group in request.groups:
+        one = find(group, request.require_stable, context)
+        found.append(await one if isinstance(one, Coroutine) else one)
+        await asyncio.sleep(0)
+    return respond(found)
 
 
 def respond(found: list[GroupFound]) -> Response | Large:
