@@ -26,7 +26,7 @@ def directory():
     return LogDirectory.open(disk, "/data")
 
 
-def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
+async def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
     under_way, most = 0, 0
 
     async def offload(work):
@@ -38,26 +38,20 @@ def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
         under_way -= 1
         return result
 
-    async def run():
-        replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
-        writes = [replicas.checkpoint(directory, LOG_START, lambda _: 0) for _ in range(5)]
-        await asyncio.gather(*writes)
-
-    asyncio.run(run())
+    replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
+    writes = [replicas.checkpoint(directory, LOG_START, lambda _: 0) for _ in range(5)]
+    await asyncio.gather(*writes)
     assert most == 1
     assert directory.failed is None
 
 
-def test_an_error_of_the_disk_takes_the_directory_out_of_use_and_ends_the_turn(directory):
+async def test_an_error_of_the_disk_takes_the_directory_out_of_use_and_ends_the_turn(directory):
     async def offload(_):
         raise OSError(5, "Input/output error")
 
-    async def run():
-        replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
-        for _ in range(2):
-            await replicas.checkpoint(directory, LOG_START, lambda _: 0)
-
-    asyncio.run(run())
+    replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
+    for _ in range(2):
+        await replicas.checkpoint(directory, LOG_START, lambda _: 0)
     assert directory.failed is not None
 
 
