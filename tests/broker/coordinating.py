@@ -1,6 +1,7 @@
 """Coordinators over partitions of the offsets' topic, and how a test waits for them."""
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -120,20 +121,15 @@ class World:
         return Coordinators(kind, around, self.settings)
 
 
-def coordinating(scenario, world=None, leaders=(HERE,)):
-    """Play a scenario with coordinators that follow an image with these leaders."""
-    world = world or World(len(leaders))
-
-    async def run():
-        async with asyncio.TaskGroup() as tasks:
-            coordinators = world.coordinators(tasks.create_task)
-            await coordinators.follow(world.image(leaders), world.settings)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                result = await scenario(coordinators, world)
-            coordinators.close()
-        return result
-
-    return asyncio.run(run())
+@contextlib.asynccontextmanager
+async def coordinating(world, leaders=(HERE,)):
+    """Coordinators that follow an image with these leaders."""
+    async with asyncio.TaskGroup() as tasks:
+        coordinators = world.coordinators(tasks.create_task)
+        await coordinators.follow(world.image(leaders), world.settings)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield coordinators
+        coordinators.close()
 
 
 def commit(shard, offset, group="g", partition=0, transaction=None):

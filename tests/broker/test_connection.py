@@ -65,7 +65,7 @@ async def test_a_length_that_cannot_be_closes_the_connection(size):
     async with connected() as (server, client):
         await client.send(INT32.pack(size))
         await server.wait_until(lambda: server.gone)
-        error, frames = (server.gone[0][1], server.frames)
+        error, frames = server.gone[0][1], server.frames
     assert "socket.request.max.bytes" in str(error)
     assert frames == []
 
@@ -142,12 +142,10 @@ async def test_who_finishes_answers_what_was_taken_and_takes_no_more():
         client.connection.fill(server.slots[0], [b"1"])
         answer = await client.read(1)
         await one_round()
-        assert (busy, answer, client.connection.is_idle, server.frames) == (
-            False,
-            b"1",
-            True,
-            [b"a"],
-        )
+        assert not busy
+        assert answer == b"1"
+        assert client.connection.is_idle
+        assert server.frames == [b"a"]
 
 
 # Idle.

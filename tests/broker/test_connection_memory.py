@@ -1,6 +1,5 @@
 """Memory for requests: what one client takes is not there for others."""
 
-
 from strom.broker.connection import RECEIVE_BYTES
 from strom.broker.server import RequestMemory
 from strom.wire.primitives import INT32

@@ -70,11 +70,8 @@ class Shelf:
 async def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once(count):
     shelf = Shelf({1, 3})
     reply = await answer_each(range(count), shelf.look, list, in_thread, pytest.fail).work
-    assert (
-        (reply.build() if isinstance(reply, Large) else reply)
-        == sorted(shelf.taken)
-        == list(range(count))
-    )
+    done = reply.build() if isinstance(reply, Large) else reply
+    assert done == sorted(shelf.taken) == list(range(count))
     assert len(shelf.fetchers) == 2
     assert threading.get_ident() not in shelf.fetchers
 
@@ -129,8 +126,5 @@ async def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
         return f"{number}: {error}"
 
     reply = await answer_each(range(count), look, list, in_thread, failed).work
-    assert (reply.build() if isinstance(reply, Large) else reply) == [
-        0,
-        "1: broken",
-        *range(2, count),
-    ]
+    done = reply.build() if isinstance(reply, Large) else reply
+    assert done == [0, "1: broken", *range(2, count)]

@@ -143,7 +143,7 @@ async def test_a_broker_serves_on_a_network_and_a_disk_in_memory(seed):
         assert await produce(writer, [b"one", b"two"]) == 0
         assert b"one" in await waiting
         assert await produce(writer, [LARGE]) == 2
-        both, last = (await fetch(reader, 0), await fetch(reader, 2))
+        both, last = await fetch(reader, 0), await fetch(reader, 2)
     assert b"two" in both
     assert LARGE in both
     assert LARGE in last
