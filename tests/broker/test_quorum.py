@@ -95,6 +95,11 @@ class Place:
             yield quorum, controller, runtime
 
 
+@pytest.fixture
+def place():
+    return Place()
+
+
 async def create(runtime, controller, name, count=1):
     return await runtime.execute(
         controller.create_topics,
@@ -105,8 +110,7 @@ async def create(runtime, controller, name, count=1):
     )
 
 
-async def test_the_only_voter_leads_and_opens_its_epoch():
-    place = Place()
+async def test_the_only_voter_leads_and_opens_its_epoch(place):
     async with place.running() as quorum:
         assert (quorum.leader_id, quorum.leader_epoch) == (1, 1)
         assert quorum.end_offset == 3
@@ -118,8 +122,7 @@ async def test_the_only_voter_leads_and_opens_its_epoch():
     )
 
 
-async def test_each_start_has_a_higher_epoch_and_one_more_record():
-    place = Place()
+async def test_each_start_has_a_higher_epoch_and_one_more_record(place):
     told = []
     for _ in range(3):
         async with place.running() as quorum:
@@ -127,8 +130,7 @@ async def test_each_start_has_a_higher_epoch_and_one_more_record():
     assert told == [(1, 3), (2, 4), (3, 5)]
 
 
-async def test_what_was_decided_is_there_after_a_restart():
-    place = Place()
+async def test_what_was_decided_is_there_after_a_restart(place):
     async with place.node() as (_, controller, runtime):
         await create(runtime, controller, "flugdaten", 3)
         before = controller.image
@@ -184,8 +186,7 @@ async def test_the_publisher_hears_of_a_commit_before_those_who_wait_for_it():
     assert told == [2, "answered"]
 
 
-async def test_committed_records_lead_the_publisher_to_the_controllers_image():
-    place = Place()
+async def test_committed_records_lead_the_publisher_to_the_controllers_image(place):
     async with place.node() as (quorum, controller, runtime):
         await create(runtime, controller, "t", 2)
         image = quorum.loaded_image
@@ -201,8 +202,7 @@ async def test_committed_records_lead_the_publisher_to_the_controllers_image():
         assert image._replace(end_offset=0, leader_epoch=0) == controller.image
 
 
-def test_a_node_without_a_vote_does_not_write():
-    place = Place()
+def test_a_node_without_a_vote_does_not_write(place):
     at = Surroundings(OpenFiles(place.disk), lambda: 0, offload, Random(0))
     quorum = Quorum.open("/data", ReplicaKey(1, UUID(int=99)), QuorumConfig(), at)
     quorum.start()
@@ -220,8 +220,7 @@ async def test_a_commit_that_takes_too_long_is_told():
     assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_a_failing_disk_ends_the_run():
-    place = Place()
+async def test_a_failing_disk_ends_the_run(place):
     quorum = place.open()
     quorum.start()
     place.disk.fail_next("sync")
@@ -233,8 +232,7 @@ async def test_a_failing_disk_ends_the_run():
 # Snapshots.
 
 
-async def test_a_snapshot_and_the_log_behind_it_give_the_cluster_back():
-    place = Place()
+async def test_a_snapshot_and_the_log_behind_it_give_the_cluster_back(place):
     async with place.node() as (quorum, controller, runtime):
         await create(runtime, controller, "before")
         image = controller.image._replace(
@@ -258,8 +256,7 @@ async def test_a_snapshot_and_the_log_behind_it_give_the_cluster_back():
     assert place.open().loaded_image._replace(end_offset=0, leader_epoch=0) == before
 
 
-async def test_a_snapshot_that_is_not_whole_is_not_used():
-    place = Place()
+async def test_a_snapshot_that_is_not_whole_is_not_used(place):
     async with place.node() as (quorum, controller, runtime):
         await create(runtime, controller, "t")
         image = controller.image._replace(end_offset=quorum.end_offset, leader_epoch=1)
@@ -271,8 +268,7 @@ async def test_a_snapshot_that_is_not_whole_is_not_used():
     assert place.open().loaded_image._replace(end_offset=0, leader_epoch=0) == before
 
 
-async def test_records_of_types_that_nobody_knows_yet_outlive_replay_and_snapshot():
-    place = Place()
+async def test_records_of_types_that_nobody_knows_yet_outlive_replay_and_snapshot(place):
     strange = Unknown(99, b"\x01\x63\x00 a later one")
     async with place.node() as (quorum, controller, _):
         quorum.append([strange])
@@ -396,8 +392,7 @@ async def test_without_limits_every_snapshot_stays():
     assert snapshots_in(place) == [0, *taken]
 
 
-async def test_a_snapshot_that_does_not_say_how_old_it_is_goes_by_size_only():
-    place = Place()
+async def test_a_snapshot_that_does_not_say_how_old_it_is_goes_by_size_only(place):
     place.disk.write(f"{METADATA}/{SnapshotId(0, 0).file_name}", b"")
     async with place.running() as quorum:
         taken = await take_snapshots(place, quorum, 2, apart_ms=30 * DAY_MS)

@@ -119,8 +119,7 @@ def segments_of(log):
     return {(each.base_offset, each.size_bytes, tuple(each.aborted())) for each in log.segments}
 
 
-def test_no_segment_has_the_transactions_of_another():
-    disk = new_disk()
+def test_no_segment_has_the_transactions_of_another(disk):
     log = aged(disk)
     old, start = segments_of(log), disk.changes
     clean_log(log, disk, now_ms=LATER)
@@ -154,8 +153,7 @@ def check(log, before):
         assert set(positions) <= set(starts)
 
 
-def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same():
-    disk = new_disk()
+def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same(disk):
     log = filled(disk)
     before = seen(log)
     # In the middle of the last group's swap.
@@ -188,8 +186,7 @@ def hollow(disk):
     return log
 
 
-def test_no_segment_of_a_group_stays_beside_its_replacement():
-    disk = new_disk()
+def test_no_segment_of_a_group_stays_beside_its_replacement(disk):
     log = hollow(disk)
     before, start = contents(log), disk.changes
     clean_log(log, disk)
@@ -206,10 +203,9 @@ def test_no_segment_of_a_group_stays_beside_its_replacement():
         assert contents(again) in (before, after)
 
 
-def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_cut():
+def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_cut(disk):
     """The snapshot in front of its marker has it as open, and the later ones go with their
     segments; but for the one that the active segment begins with, which is the newest."""
-    disk = new_disk()
     log = open_log(disk, COMPACT)
     producer = PRODUCERS[0]
     put_transactional(log, producer, (b"once", b"older"))
