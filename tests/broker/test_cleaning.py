@@ -27,8 +27,8 @@ from strom.replication.partition import Partition
 from strom.testing.disk import FakeDisk
 from tests.log.cleaning import COMPACT
 from tests.log.making import NOW
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60
 RATE = "log.cleaner.io.max.bytes.per.second"
 MEMORY = "log.cleaner.dedupe.buffer.size"
 

@@ -29,7 +29,8 @@ from strom.wire.codec import RequestHeader
 from strom.wire.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import NOW_MS, batch, headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 TOPIC = "flug"
 #: So that a few large batches are several segments.

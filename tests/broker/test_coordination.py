@@ -21,7 +21,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.coordinating import (
     ELSEWHERE,
     HERE,
-    PATIENCE_SECONDS,
     TOPIC,
     World,
     code_of,
@@ -32,6 +31,7 @@ from tests.broker.coordinating import (
     refusal,
 )
 from tests.log.making import NOW, SMALL
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(

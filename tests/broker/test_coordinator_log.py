@@ -25,10 +25,10 @@ from tests.broker.coordinating import (
     coordinating,
     load,
     offsets,
-    until,
 )
 from tests.effort import examples
 from tests.log.making import NOW, SMALL
+from tests.patience import until_true
 
 
 async def test_a_new_coordinator_has_what_the_one_before_had():
@@ -180,7 +180,7 @@ async def test_who_cannot_read_its_log_does_not_coordinate():
         damaged.log.append([KeyValue("k", "v")], NOW)
     async with coordinating(world, leaders=(HERE, HERE)) as coordinators:
         assert coordinators.is_loading
-        await until(lambda: not coordinators.is_loading)
+        await until_true(lambda: not coordinators.is_loading)
         code = code_of(lambda: coordinators.shard_for(groups[0]))
         assert code is ErrorCode.NOT_COORDINATOR
         assert [offsets(each, groups[1]) for each in coordinators.shards()] == [{0: 5}]
@@ -194,7 +194,7 @@ async def test_offsets_of_a_topic_that_was_deleted_before_the_start_are_cleaned_
     world.topics = []
     async with coordinating(world) as coordinators:
         shard = await load(coordinators)
-        await until(lambda: not offsets(shard))
+        await until_true(lambda: not offsets(shard))
         assert shard.log.end_offset == 2
 
 

@@ -22,7 +22,8 @@ from strom.testing.broker import LocalBroker
 from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import batch
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until
 
 TOPIC = "flug"
 METADATA = "/data/__cluster_metadata-0"
@@ -335,14 +336,6 @@ def has_all(local, disk):
     return ends == [local.broker.parts.quorum.end_offset]
 
 
-def until(condition, raw):
-    """Wait for what a broker does on its own."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        raw.ask("api_versions", 3, {})
-
-
 def topics(raw):
     return {each["name"] for each in raw.ask("metadata", 12, {"topics": None})["topics"]}
 
@@ -361,7 +354,7 @@ def test_a_broker_writes_snapshots_and_starts_from_the_newest(disk):
         for name in sorted(names):
             before = snapshots(disk)
             create(raw, name, partitions=1)
-            until(lambda: snapshots(disk) != before, raw)  # noqa: B023 - called at once
+            until(lambda: snapshots(disk) != before)  # noqa: B023 - called at once
     first = min(name for name, _ in disk.scan(METADATA) if name.endswith(".log"))
     newest = int(snapshots(disk)[-1].partition("-")[0])
     assert int(first.removesuffix(".log")) < newest
@@ -373,15 +366,15 @@ def test_a_broker_writes_snapshots_and_starts_from_the_newest(disk):
 def test_a_snapshot_for_which_there_is_no_room_is_written_later(disk, caplog):
     with broker_on(disk, **SNAPSHOT_EACH_TIME) as local, Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
         disk.fail_next("rename", errno.ENOSPC)
         change(raw, 10**6)
         assert raw.receive("incremental_alter_configs", 1)
-        until(lambda: told(caplog, logging.WARNING), raw)
+        until(lambda: told(caplog, logging.WARNING))
         assert told(caplog, logging.WARNING)[0].startswith("There is no snapshot of the metadata")
         change(raw, 10**7)
         assert raw.receive("incremental_alter_configs", 1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
     assert not told(caplog, logging.ERROR)
 
 
@@ -389,7 +382,7 @@ def test_a_disk_that_breaks_over_a_snapshot_ends_the_broker_with_one_line(disk, 
     local = broker_on(disk, **SNAPSHOT_EACH_TIME).start()
     with Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
         disk.fail_next("rename", errno.EIO)
         change(raw, 10**6)
         local._thread.join(PATIENCE_SECONDS)

@@ -17,8 +17,8 @@ from strom.log.log import Log
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
 from strom.testing.disk import FakeDisk
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 30
 BLOCKED_SECONDS = 0.2
 EVERY = "log.flush.offset.checkpoint.interval.ms"
 

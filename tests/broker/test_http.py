@@ -11,8 +11,8 @@ from prometheus_client.core import GaugeMetricFamily
 from strom.broker.host import in_thread
 from strom.broker.http import CONNECTIONS_MAX, HttpServer, bind_http
 from strom.broker.metrics import Metrics
+from tests.patience import PATIENCE_SECONDS, until_true
 
-PATIENCE_SECONDS = 60
 SERVED = "kafka_server_brokertopicmetrics_messagesin_total"
 #: More than the buffers of a connection take.
 MUCH_BYTES = 32 << 20
@@ -36,12 +36,6 @@ async def ask(port, path, host="127.0.0.1"):
     answer = await reader.read()
     writer.close()
     return answer.decode()
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - it is the system that is waited for
-            await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +92,8 @@ async def test_who_does_not_read_the_answer_is_left():
     async with serving(metrics, answer_seconds_max=LITTLE_TIME_SECONDS) as (server, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        await until(lambda: server.connections == 1)
-        await until(lambda: server.connections == 0)
+        await until_true(lambda: server.connections == 1)
+        await until_true(lambda: server.connections == 0)
         writer.close()
 
 
@@ -107,12 +101,12 @@ async def test_more_than_a_few_at_once_are_turned_away():
     async with serving() as (server, port):
         many = range(CONNECTIONS_MAX)
         idle = [await asyncio.open_connection("127.0.0.1", port) for _ in many]
-        await until(lambda: server.connections == CONNECTIONS_MAX)
+        await until_true(lambda: server.connections == CONNECTIONS_MAX)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         refused = await is_closed(reader)
         for each in (writer, *(theirs for _, theirs in idle)):
             each.close()
-        await until(lambda: server.connections == 0)
+        await until_true(lambda: server.connections == 0)
         answer = await ask(port, "/healthz")
     assert refused
     assert answer.endswith("ok\n")

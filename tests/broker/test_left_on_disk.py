@@ -1,7 +1,6 @@
 """What a stop and retention leave on disk: checkpoints, and files that go later."""
 
 import errno
-import time
 
 import pytest
 
@@ -11,7 +10,8 @@ from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
 from tests.conformance.batches import batch
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import until
 
 
 @pytest.fixture
@@ -66,9 +66,7 @@ def test_what_retention_took_out_stays_for_the_delay_of_its_topic(disk):
         produce(raw, "soon", batch([b"v"]))
         on_loop(local, Housekeeping(local.broker.parts, None).retain())
         assert local.broker.parts.replicas.find("soon", 0).log.start_offset == 1
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while deleted(disk, "soon"):
-            assert time.monotonic() < deadline
+        until(lambda: not deleted(disk, "soon"))
         assert len(deleted(disk, TOPIC)) == 2
 
 

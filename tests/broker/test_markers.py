@@ -12,9 +12,9 @@ from strom.transactions.ending import End
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.transactions import Image, Replicas, Shard
+from tests.patience import PATIENCE_SECONDS
 
 A, B, OFFSETS = ("a", 0), ("b", 1), ("__consumer_offsets", 7)
-PATIENCE_SECONDS = 60
 PREPARE, COMPLETE = ("end", State.PREPARE_COMMIT), ("complete", State.COMPLETE_COMMIT)
 
 

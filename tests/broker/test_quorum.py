@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import time
 from random import Random
 from uuid import UUID
 
@@ -27,11 +26,11 @@ from strom.testing.disk import FakeDisk, PowerCutError
 from strom.wire.errors import ErrorCode, KafkaError
 from tests import nodes
 from tests.metadata.cluster import CLUSTER_ID, SomeRules, directory_of, registration_of
+from tests.patience import PATIENCE_SECONDS, until
 
 DIRECTORY_ID = directory_of(1)
 KEY = ReplicaKey(1, DIRECTORY_ID)
 METADATA = "/data/__cluster_metadata-0"
-PATIENCE_SECONDS = 60
 
 
 async def offload(run):
@@ -496,9 +495,7 @@ async def test_a_cluster_goes_from_kafka_to_strom_and_back():
             await quorum.write_snapshot(image)
         kafka.start()
         expected = {"from.kafka": {1}, "from-strom": {1}}
-        deadline = time.monotonic() + PATIENCE_SECONDS
         # A broker that was just let in may not have its partitions yet.
-        while (told := leaders(admin)) != expected:
-            assert time.monotonic() < deadline, told
+        until(lambda: leaders(admin), lambda told: told == expected)
     finally:
         kafka.remove()

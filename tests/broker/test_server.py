@@ -20,9 +20,9 @@ from strom.broker.server import Server
 from strom.metadata.settings.values import BrokerSettings
 from strom.testing.network import FIRST_NUMBER, FakeNetwork
 from strom.wire.primitives import INT16, INT32
+from tests.patience import until_true
 
 ANSWER_BYTES = 32 << 20
-PATIENCE_SECONDS = 60
 REAL = RealNetwork()
 #: An address that no machine has (RFC 5737).
 ELSEWHERE = "192.0.2.1"
@@ -91,13 +91,7 @@ class Place:
 
     async def until_inside(self, count):
         """Wait until so many are let in; the system takes its time to say who comes and goes."""
-        await until(lambda: self.inside == count)
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - it is the system that is waited for
-            await asyncio.sleep(0)
+        await until_true(lambda: self.inside == count)
 
 
 async def rounds():
@@ -217,7 +211,7 @@ async def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
                 lowest.setblocking(False)
                 address = "127.0.0.1", place.port
                 await asyncio.get_running_loop().sock_connect(lowest, address)
-                await until(lambda: "Cannot accept a connection" in caplog.text)
+                await until_true(lambda: "Cannot accept a connection" in caplog.text)
                 waiting = place.inside
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -348,7 +342,7 @@ async def test_who_is_idle_for_too_long_is_closed_and_who_waits_is_not():
         idle, waiting, busy = [await place.connect() for _ in range(3)]
         await ask(waiting, b"wait")
         await place.until_inside(3)
-        await until(lambda: not all(each.is_idle for each in place.server.connections))
+        await until_true(lambda: not all(each.is_idle for each in place.server.connections))
         for place.now_ms in (40, 80):
             await ask(busy)
             await answer(busy)
@@ -365,7 +359,7 @@ async def test_who_stops_reading_is_idle_and_who_reads_slowly_is_not():
         for client in (stuck, slow):
             await ask(client, b"much")
         port = slow.getsockname()[1]
-        await until(lambda: [each.is_idle for each in place.server.connections] == [False] * 2)
+        await until_true(lambda: [each.is_idle for each in place.server.connections] == [False] * 2)
         (theirs,) = (each for each in place.server.connections if each.address[1] == port)
         inside = []
         for place.now_ms in (0, 90, 180):

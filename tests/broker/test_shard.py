@@ -11,10 +11,9 @@ from strom.broker.shard import Shard
 from strom.replicated.machine import Decision, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.coordinating import (
-    PATIENCE_SECONDS,
     refusal,
-    until,
 )
+from tests.patience import PATIENCE_SECONDS, until_true
 
 
 class Log:
@@ -221,7 +220,7 @@ async def test_timers_ask_the_machine_and_its_decision_is_carried_out():
         log.committed = 100
         shard.machine.due = decided("b")
         shard.run(decided, timers=((("session", "m"), 1000),))
-        await until(lambda: len(log.told) == 3)
+        await until_true(lambda: len(log.told) == 3)
         assert log.told == [
             ("timer", ("session", "m")),
             ("append", "b", None),
@@ -238,9 +237,9 @@ async def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
         log.committed = 100
         shard.machine.due = failure
         shard.run(decided, timers=((("a",), 1000), (("b",), 1000)))
-        await until(lambda: len(log.told) == 2)
+        await until_true(lambda: len(log.told) == 2)
         shard.machine.due = decided("x")
-        await until(lambda: log.told.count(("apply", "x", None)) == 2)
+        await until_true(lambda: log.told.count(("apply", "x", None)) == 2)
         assert {told[1] for told in log.told if told[0] == "timer"} == {("a",), ("b",)}
 
 
@@ -306,5 +305,5 @@ async def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(m
         await asyncio.sleep(0)
         assert alone == []
         await log.commit()
-        await until(lambda: alone)
+        await until_true(lambda: alone)
         assert alone == ["done"]

@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 
 from strom.broker.timers import AT_ONCE, Timers
-
-PATIENCE_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Fired(list):

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from tests.conformance.batches import batch, headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.test_produce import Node
 from tests.conformance.transcript import wait_usable
+from tests.patience import PATIENCE_SECONDS
 
 MANY = 1 << 24
 #: Longer than anybody waits for an answer.

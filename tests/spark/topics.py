@@ -8,7 +8,8 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-PATIENCE_SECONDS = 30
+from tests.patience import PATIENCE_SECONDS
+
 NAMES = itertools.count()
 
 

@@ -16,10 +16,10 @@ from strom.testing.disk import FakeDisk
 from strom.testing.network import FakeNetwork
 from tests.conformance import raw
 from tests.conformance.batches import NOW_MS, batch
+from tests.patience import PATIENCE_SECONDS
 
 PORT = 9092
 PRODUCE, FETCH, CREATE_TOPICS = ("produce", 9), ("fetch", 12), ("create_topics", 7)
-PATIENCE_SECONDS = 60
 
 
 async def inline(work):
