@@ -13,7 +13,7 @@ from strom.records.control_key import ControlType
 from strom.records.record import Producer, read_records
 from strom.testing.disk import PowerCutError
 from tests.log.cleaning import COMPACT, DAY, clean_log, contents, put, put_transactional
-from tests.log.making import NOW, PATH, aborted, end_transaction, new_disk, open_log
+from tests.log.making import NOW, PATH, aborted, end_transaction, flush, new_disk, open_log
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def filled(disk):
             put(log, *pairs, at=NOW + number)
         if number % 9 == 0:
             log.roll(NOW)
-    return flushed(log)
+    return flush(log)
 
 
 def aged(disk):
@@ -48,14 +48,7 @@ def aged(disk):
     for _ in range(2):
         put(log, (b"3", b"newer"), at=LATER)
         log.roll(LATER)
-    return flushed(log)
-
-
-def flushed(log):
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 def newest_of(records):
@@ -180,10 +173,7 @@ def hollow(disk):
         log.roll(NOW)
     put(log, (b"goes", b"v" * 1800))
     log.roll(NOW)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 def test_no_segment_of_a_group_stays_beside_its_replacement(disk):
@@ -219,7 +209,7 @@ def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_c
         log.roll(now)
         put(log, (b"again", b""), at=now)
         log.expire_producers(now)
-        clean_log(flushed(log), disk, now_ms=now)
+        clean_log(flush(log), disk, now_ms=now)
         disk.sync_directory(PATH)
     assert not any(header.is_control for header, _ in log.read_batches(0))
     disk.crash()

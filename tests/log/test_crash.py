@@ -15,6 +15,7 @@ from tests.log.making import (
     append,
     append_transactional,
     end_transaction,
+    flush,
     new_disk,
     open_log,
     reopen,
@@ -159,9 +160,7 @@ def test_transactions_are_found_again_from_the_batches(log, disk):
     end_transaction(log, first, ControlType.ABORT, coordinator_epoch=3)
     for _ in range(30):
         append(log, b"x" * 50)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     before, stable = aborted(log, 0, 99), log.last_stable_offset(log.end_offset)
     assert before == [(1, 0, 3, 2)]
     assert stable == 2
@@ -192,9 +191,7 @@ def test_what_was_aborted_stays_so_if_the_power_goes_after_a_clean_stop(disk, se
 def test_what_was_aborted_stays_so_if_the_power_goes_after_a_roll_behind_a_flush(disk, seed):
     """As with flush.messages=1: the recovery point is where the next segment begins."""
     log = with_one_aborted(disk)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     log.roll(NOW)
     disk.sync_directory(log.directory)
     disk.crash(Random(seed))
@@ -215,10 +212,7 @@ def filled(disk: FakeDisk) -> Log:
     log = open_log(disk)
     for number in range(60):
         append(log, b"%d" % number, at=NOW + number, epoch=number // 25)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 @pytest.mark.parametrize("target", [10, 33, 45])
@@ -260,10 +254,7 @@ def test_a_crash_while_retaining_leaves_an_end_of_the_log():
 def with_one_synced(disk):
     log = open_log(disk)
     append(log, b"a" * 100)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -335,9 +326,7 @@ def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it(dis
     append(log, b"d")
     assert log.raise_start_offset(4)
     append(log, b"e")
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     assert log.recovery_point == 5
     disk.crash()
     again = open_log(disk, clean=False, recovery_point=noted, start_offset=2)
@@ -356,9 +345,7 @@ def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open(log,
     later = NOW + SMALL.retention_ms + 1
     log.retain(later)
     append(log, b"b", at=later)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     # The snapshot that the first segment begins with was not waited for.
     disk.crash()
     log = open_log(disk, clean=False, recovery_point=log.recovery_point)
@@ -370,9 +357,7 @@ def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open(log,
 def test_a_segment_that_ends_at_the_recovery_point_is_read_again(disk, seed):
     """It is left when the point is there already, and what recovery wrote of it was not synced."""
     log = with_one_aborted(disk)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     disk.crash()
     log = open_log(disk, clean=False, recovery_point=3)
     log.roll(NOW)
@@ -382,8 +367,7 @@ def test_a_segment_that_ends_at_the_recovery_point_is_read_again(disk, seed):
     assert aborted(log, 0, 99) == [(1, 0, 2, 3)]
     log.roll(NOW)
     append(log, b"c")
-    flush = log.begin_flush()
-    flush.run()
+    log.begin_flush().run()
     disk.crash(Random(seed))
     assert aborted(open_log(disk, clean=False, recovery_point=4), 0, 99) == [(1, 0, 2, 3)]
 

@@ -22,6 +22,7 @@ from tests.log.making import (
     append,
     batch,
     first_at,
+    flush,
     latest,
     new_disk,
     open_log,
@@ -307,9 +308,7 @@ def test_a_segment_that_was_left_wants_a_flush(log):
     assert not log.flush_due(NOW)
     log.roll(NOW)
     assert log.flush_due(NOW)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     assert not log.flush_due(NOW)
 
 
@@ -335,9 +334,7 @@ def test_a_flush_syncs_names_once_that_of_a_new_directory_too():
 
     def names_synced():
         append(log, b"x")
-        flush = log.begin_flush()
-        flush.run()
-        log.end_flush(flush, NOW)
+        flush(log)
         return [synced.pop(0) for _ in list(synced)]
 
     assert names_synced() == [PATH, "/data"]

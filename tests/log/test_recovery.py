@@ -24,6 +24,7 @@ from tests.log.making import (
     append_transactional,
     end_transaction,
     first_at,
+    flush,
     latest,
     new_disk,
     open_log,
@@ -373,12 +374,6 @@ def fill_segment(log, key, *, once=False):
     count = len(log.segments)
     while len(log.segments) == count:
         put(log, (key if once else b"%s%d" % (key, log.end_offset), b"v" * 100))
-
-
-def flush(log):
-    begun = log.begin_flush()
-    begun.run()
-    log.end_flush(begun, NOW)
 
 
 def test_what_recovery_cut_off_is_not_found_again_behind_what_was_written_next():
