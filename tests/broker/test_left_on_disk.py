@@ -6,19 +6,11 @@ import pytest
 
 from strom.broker.housekeeping import Housekeeping
 from strom.log.directory import LogDirectory
-from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
 from tests.patience import until
-
-
-@pytest.fixture
-def disk():
-    made = FakeDisk()
-    made.make_directory("/data")
-    return made
 
 
 def noted(disk, what):

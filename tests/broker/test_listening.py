@@ -24,12 +24,6 @@ def broker(tmp_path):
 
 
 @pytest.fixture
-def raw(broker):
-    with Raw(broker.bootstrap) as connection:
-        yield connection
-
-
-@pytest.fixture
 def port():
     return free_port()
 
