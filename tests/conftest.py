@@ -4,6 +4,8 @@
 Apache Kafka they prove themselves, against Strom they prove Strom.
 """
 
+import asyncio
+import inspect
 import signal
 
 import pytest
@@ -50,6 +52,16 @@ def kafka_tool():
     if reason := nodes.java_missing():
         pytest.skip(reason)
     return nodes.kafka_tool
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run a test that is a coroutine, in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,6 +1,7 @@
 """Coordinators over partitions of the offsets' topic, and how a test waits for them."""
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -17,11 +18,11 @@ from strom.metadata.settings.values import BrokerSettings
 from strom.replication import partition as replica
 from strom.wire.errors import KafkaError
 from tests.log.making import NOW, SMALL, new_disk, open_log
+from tests.patience import PATIENCE_SECONDS, until_true
 
 TOPIC_ID = UUID(int=9)
 TOPIC = "__consumer_offsets"
 HERE, ELSEWHERE = 1, 2
-PATIENCE_SECONDS = 60
 
 
 async def refusal(work):
@@ -30,15 +31,6 @@ async def refusal(work):
         return await work
     except KafkaError as error:
         return error.code
-
-
-async def until(condition):
-    """Let the loop come round until it holds."""
-    for _ in range(10_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came to hold")
 
 
 class Flushing:
@@ -120,20 +112,15 @@ class World:
         return Coordinators(kind, around, self.settings)
 
 
-def coordinating(scenario, world=None, leaders=(HERE,)):
-    """Play a scenario with coordinators that follow an image with these leaders."""
-    world = world or World(len(leaders))
-
-    async def run():
-        async with asyncio.TaskGroup() as tasks:
-            coordinators = world.coordinators(tasks.create_task)
-            await coordinators.follow(world.image(leaders), world.settings)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                result = await scenario(coordinators, world)
-            coordinators.close()
-        return result
-
-    return asyncio.run(run())
+@contextlib.asynccontextmanager
+async def coordinating(world, leaders=(HERE,)):
+    """Coordinators that follow an image with these leaders."""
+    async with asyncio.TaskGroup() as tasks:
+        coordinators = world.coordinators(tasks.create_task)
+        await coordinators.follow(world.image(leaders), world.settings)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield coordinators
+        coordinators.close()
 
 
 def commit(shard, offset, group="g", partition=0, transaction=None):
@@ -150,7 +137,7 @@ def offsets(shard, group="g"):
 
 async def load(coordinators, key="g"):
     """Wait until the shard of the key answers."""
-    await until(lambda: not coordinators.is_loading)
+    await until_true(lambda: not coordinators.is_loading)
     return coordinators.shard_for(key)
 
 

@@ -12,10 +12,10 @@ from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 #: Longer than anybody waits for an answer.
 LONG_MS = 600_000
-PATIENCE_SECONDS = 60
 
 
 def do(local, work):

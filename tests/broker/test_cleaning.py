@@ -4,6 +4,7 @@ Rows: CMP-03, CMP-05.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import errno
 from types import SimpleNamespace
@@ -26,8 +27,8 @@ from strom.replication.partition import Partition
 from strom.testing.disk import FakeDisk
 from tests.log.cleaning import COMPACT
 from tests.log.making import NOW
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60
 RATE = "log.cleaner.io.max.bytes.per.second"
 MEMORY = "log.cleaner.dedupe.buffer.size"
 
@@ -139,69 +140,55 @@ class Place:
         log.clean_offset = log.active.base_offset
 
 
-def playing(place, scenario):
-    async def run():
-        async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
-            await scenario(tasks.create_task(place.cleaning.clean()))
-
-    asyncio.run(run())
+@contextlib.asynccontextmanager
+async def playing(place):
+    async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as tasks:
+        yield tasks.create_task(place.cleaning.clean())
 
 
-def test_all_cleaners_together_keep_to_the_rate_and_the_memory():
+async def test_all_cleaners_together_keep_to_the_rate_and_the_memory():
     place = Place("ab", log_cleaner_threads=2, **{RATE: 1000, MEMORY: 8 << 20})
     for topic in "ab":
         place.soil(topic)
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         await cleaning
-
-    playing(place, scenario)
     assert sorted(place.floor.begun) == ["a", "b"]
     assert place.floor.rates == [500, 500]
     assert place.floor.memories == [4 << 20, 4 << 20]
 
 
 @pytest.mark.parametrize(("enabled", "cleaned"), [("true", ["a"]), ("false", [])])
-def test_nothing_is_cleaned_where_the_cleaner_is_turned_off(enabled, cleaned):
+async def test_nothing_is_cleaned_where_the_cleaner_is_turned_off(enabled, cleaned):
     place = Place("a", log_cleaner_enable=enabled)
     place.soil("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         await cleaning
-
-    playing(place, scenario)
     assert place.floor.begun == cleaned
 
 
-def test_the_dirtiest_log_is_cleaned_first():
+async def test_the_dirtiest_log_is_cleaned_first():
     """CMP-05: it is the share that counts, not the bytes, and not which is looked at first."""
     place = Place("abc", log_cleaner_threads=1)
     for topic, clean, dirty in (("a", 3, 4), ("b", 0, 1), ("c", 2, 6)):
         place.soil(topic, 1 + clean)
         place.note_clean(topic)
         place.soil(topic, 1 + clean + dirty)
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         await cleaning
-
-    playing(place, scenario)
     assert place.floor.begun == ["b", "c", "a"]
 
 
-def test_what_may_have_gaps_is_noted_to_be_on_disk_before_it_has_any():
+async def test_what_may_have_gaps_is_noted_to_be_on_disk_before_it_has_any():
     """After a crash a gap behind that point may end a log that is not compacted any more."""
     place = Place("a")
     place.soil("a")
     place.floor.hold("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         await place.floor.wait_begun("a")
         noted = place.directory.recovery_points()
         assert noted["a", 0] == place.logs["a"].log.end_offset
         place.floor.held["a"].set()
         await cleaning
-
-    playing(place, scenario)
 
 
 def test_what_is_clean_is_noted():
@@ -237,18 +224,15 @@ def compact_no_more(place):
 
 
 @pytest.mark.parametrize("happens", [begin_to_move, compact_no_more])
-def test_a_cleaning_of_what_is_not_to_be_cleaned_any_more_is_broken_off(happens):
+async def test_a_cleaning_of_what_is_not_to_be_cleaned_any_more_is_broken_off(happens):
     place = Place("a")
     place.soil("a")
     place.floor.hold("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         await place.floor.wait_begun("a")
         happens(place)
         await place.cleaning.break_off()
         await cleaning
-
-    playing(place, scenario)
     assert place.logs["a"].log.clean_offset == 0
 
 
@@ -266,11 +250,10 @@ def test_a_stop_before_a_cleaning_has_begun_is_heeded():
     assert place.floor.begun == []
 
 
-def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():
+async def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():
     place = Place("ab", log_cleaner_threads=2, log_cleaner_backoff_ms=1)
     place.soil("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         place.floor.hold("a")
         await place.floor.wait_begun("a")
         # The other one has nothing to do by now.
@@ -281,37 +264,29 @@ def test_what_becomes_dirty_while_another_log_is_cleaned_does_not_wait_for_it():
         assert not cleaning.done()
         place.floor.held["a"].set()
         await cleaning
-
-    playing(place, scenario)
     assert all(place.logs[topic].log.clean_offset > 0 for topic in "ab")
 
 
-def test_who_waits_for_more_to_do_ends_with_the_last_cleaning():
+async def test_who_waits_for_more_to_do_ends_with_the_last_cleaning():
     hours_ms = 10 * 60 * 60 * 1000
     place = Place("ab", log_cleaner_threads=3, log_cleaner_backoff_ms=hours_ms)
     place.soil("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         place.floor.hold("a")
         await place.floor.wait_begun("a")
         place.floor.held["a"].set()
         await cleaning
 
-    playing(place, scenario)
 
-
-def test_a_stop_waits_for_nobody_who_waits_for_more_to_do():
+async def test_a_stop_waits_for_nobody_who_waits_for_more_to_do():
     hours_ms = 10 * 60 * 60 * 1000
     place = Place("ab", log_cleaner_threads=3, log_cleaner_backoff_ms=hours_ms)
     place.soil("a")
-
-    async def scenario(cleaning):
+    async with playing(place) as cleaning:
         place.floor.hold("a")
         await place.floor.wait_begun("a")
         await place.cleaning.stop()
         await cleaning
-
-    playing(place, scenario)
     assert place.logs["a"].log.clean_offset == 0
 
 

@@ -24,12 +24,12 @@ from strom.broker.housekeeping import Housekeeping
 from strom.log import epochs
 from strom.log.disk import HAS_NOWAIT, RealDisk, RealFile
 from strom.testing.broker import LocalBroker
-from strom.testing.disk import FakeDisk
 from strom.wire.codec import RequestHeader
 from strom.wire.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import NOW_MS, batch, headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 TOPIC = "flug"
 #: So that a few large batches are several segments.
@@ -54,13 +54,6 @@ def fill(bootstrap, topic=TOPIC):
 
 
 @pytest.fixture
-def disk():
-    made = FakeDisk()
-    made.make_directory("/data")
-    return made
-
-
-@pytest.fixture
 def broker(disk):
     """A broker that was stopped and started again; nothing is in memory."""
     local = LocalBroker(directory=Path("/data"), host=Host(disk=disk))
@@ -69,12 +62,6 @@ def broker(disk):
     with local:
         disk.cool()
         yield local
-
-
-@pytest.fixture
-def raw(broker):
-    with Raw(broker.bootstrap) as connection:
-        yield connection
 
 
 def on_loop(broker, work):

@@ -1,59 +1,46 @@
 """Memory for requests: what one client takes is not there for others."""
 
-import asyncio
-
 from strom.broker.connection import RECEIVE_BYTES
 from strom.broker.server import RequestMemory
 from strom.wire.primitives import INT32
 from tests.broker.connecting import connected, framed, one_round
 
 
-def test_one_request_alone_is_let_through_however_large():
-    async def run():
-        async with connected(memory_bytes_max=RECEIVE_BYTES) as (server, client):
-            for number in (1, 2):
-                await client.send(framed(bytes(number << 20)))
-            await server.frames_taken(2)
-            return [len(each) for each in server.frames]
-
-    assert asyncio.run(run()) == [1 << 20, 2 << 20]
+async def test_one_request_alone_is_let_through_however_large():
+    async with connected(memory_bytes_max=RECEIVE_BYTES) as (server, client):
+        for number in (1, 2):
+            await client.send(framed(bytes(number << 20)))
+        await server.frames_taken(2)
+        assert [len(each) for each in server.frames] == [1 << 20, 2 << 20]
 
 
-def test_who_finds_no_memory_is_not_read_from_until_there_is_some():
+async def test_who_finds_no_memory_is_not_read_from_until_there_is_some():
     size = 1 << 20
-
-    async def run():
-        async with connected(3, memory_bytes_max=size * 3 // 2) as (server, first, second, third):
-            await first.send(framed(bytes(size))[:-1])
+    async with connected(3, memory_bytes_max=size * 3 // 2) as (server, first, second, third):
+        await first.send(framed(bytes(size))[:-1])
+        await one_round()
+        for client, byte in ((second, b"2"), (third, b"3")):
+            await client.send(INT32.pack(size) + byte)
             await one_round()
-            for client, byte in ((second, b"2"), (third, b"3")):
-                await client.send(INT32.pack(size) + byte)
-                await one_round()
-            assert not second.connection.link._reading
-            await first.send(b"\0")
-            for client, byte in ((second, b"2"), (third, b"3")):
-                await client.send(byte * (size - 1))
-            await server.frames_taken(3)
-            return [each[:1] for each in server.frames]
-
-    assert asyncio.run(run()) == [b"\0", b"2", b"3"]
+        assert not second.connection.link._reading
+        await first.send(b"\0")
+        for client, byte in ((second, b"2"), (third, b"3")):
+            await client.send(byte * (size - 1))
+        await server.frames_taken(3)
+        assert [each[:1] for each in server.frames] == [b"\0", b"2", b"3"]
 
 
-def test_memory_is_free_again_when_its_request_is_served_or_its_client_gone():
+async def test_memory_is_free_again_when_its_request_is_served_or_its_client_gone():
     size = 1 << 20
-
-    async def run():
-        async with connected(3, memory_bytes_max=size + 4) as (server, first, second, third):
-            await first.send(framed(bytes(size)))
-            await server.frames_taken(1)
-            await second.send(framed(bytes(size))[:-1])
-            await one_round()
-            second.close()
-            await third.send(framed(bytes(size)))
-            await server.frames_taken(2)
-            return len(server.frames)
-
-    assert asyncio.run(run()) == 2
+    async with connected(3, memory_bytes_max=size + 4) as (server, first, second, third):
+        await first.send(framed(bytes(size)))
+        await server.frames_taken(1)
+        await second.send(framed(bytes(size))[:-1])
+        await one_round()
+        second.close()
+        await third.send(framed(bytes(size)))
+        await server.frames_taken(2)
+        assert len(server.frames) == 2
 
 
 def test_a_large_request_is_not_overtaken_for_ever_by_small_ones():

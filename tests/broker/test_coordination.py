@@ -21,7 +21,6 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.coordinating import (
     ELSEWHERE,
     HERE,
-    PATIENCE_SECONDS,
     TOPIC,
     World,
     code_of,
@@ -32,6 +31,7 @@ from tests.broker.coordinating import (
     refusal,
 )
 from tests.log.making import NOW, SMALL
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -69,35 +69,38 @@ def test_groups_are_where_apache_kafka_has_them():
     assert {group: java_hash(group) % 50 for group in seen} == seen
 
 
-def test_a_commit_is_one_batch_and_answered_at_once():
-    async def scenario(coordinators, world):
+async def test_a_commit_is_one_batch_and_answered_at_once():
+    world = World()
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         new = [NewOffset("t", each, each) for each in range(3)]
         codes = shard.run(shard.machine.commit_offsets, Commit("g", Author(), new), NOW)
         log = world.replicas[0].log
         ((header, _),) = log.read_batches(0)
-        return codes, header.record_count, header.base_sequence, header.producer_id
+        assert codes == [ErrorCode.NONE] * 3
+        assert header.record_count == 3
+        assert header.base_sequence == 0
+        assert header.producer_id == -1
 
-    assert coordinating(scenario) == ([ErrorCode.NONE] * 3, 3, 0, -1)
 
-
-def test_what_is_larger_than_a_batch_may_be_is_refused_and_changes_nothing():
+async def test_what_is_larger_than_a_batch_may_be_is_refused_and_changes_nothing():
     world = World(config=replace(SMALL, message_bytes_max=500))
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         new = [NewOffset("t", each, each) for each in range(20)]
         asked = Commit("g", Author(), new)
         code = code_of(lambda: shard.run(shard.machine.commit_offsets, asked, NOW))
-        return code, shard.machine.group_ids(), world.replicas[0].log.end_offset
+        assert code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert shard.machine.group_ids() == []
+        assert world.replicas[0].log.end_offset == 0
 
-    assert coordinating(scenario, world) == (ErrorCode.UNKNOWN_SERVER_ERROR, [], 0)
 
-
-def test_shards_come_and_go_with_the_lead():
+async def test_shards_come_and_go_with_the_lead():
     world = World(2)
 
-    async def scenario(coordinators, world):
+    world.replicas[1].resign()
+    not_here = ErrorCode.NOT_COORDINATOR
+    async with coordinating(world, (HERE, ELSEWHERE)) as coordinators:
         first = coordinators.led(0)
         commit(first, 5)
         story = [code_of(lambda: coordinators.led(1)), len(coordinators.shards())]
@@ -113,34 +116,26 @@ def test_shards_come_and_go_with_the_lead():
         await coordinators.follow(world.image((HERE, HERE)), world.settings)
         assert coordinators.led(1) is second
         await load(coordinators)
-        return [*story, offsets(coordinators.led(0)), coordinators.led(0) is first]
-
-    world.replicas[1].resign()
-    not_here = ErrorCode.NOT_COORDINATOR
-    assert coordinating(scenario, world, (HERE, ELSEWHERE)) == [
+        assert [*story, offsets(coordinators.led(0)), coordinators.led(0) is first] == [
         not_here, 1, not_here, not_here, {0: 5}, False,
     ]  # fmt: skip
 
 
-def test_a_new_epoch_of_the_same_leader_begins_a_new_shard():
+async def test_a_new_epoch_of_the_same_leader_begins_a_new_shard():
     world = World()
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         first = coordinators.led(0)
         commit(first, 5)
         world.replicas[0].lead(1, (HERE,), world.replicas[0].log.end_offset)
         await coordinators.follow(world.image((HERE,)), world.settings)
         await load(coordinators)
-        return first.is_closed, offsets(coordinators.led(0))
-
-    assert coordinating(scenario, world) == (True, {0: 5})
+        assert (first.is_closed, offsets(coordinators.led(0))) == (True, {0: 5})
 
 
-def test_while_followers_are_behind_the_answer_waits():
+async def test_while_followers_are_behind_the_answer_waits():
     world = World(offsets_commit_timeout_ms=PATIENCE_SECONDS * 1000)
     world.replicas[0].lead(1, (HERE, ELSEWHERE), 0)
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.led(0)
         coming = commit(shard, 5)
         async with asyncio.TaskGroup() as tasks:
@@ -149,100 +144,79 @@ def test_while_followers_are_behind_the_answer_waits():
             before = reply.done()
             world.replicas[0].progress.on_fetch(ELSEWHERE, 1)
             world.replicas[0].wake_all()
-        return before, reply.result()
-
-    assert coordinating(scenario, world) == (False, [ErrorCode.NONE])
+        assert (before, reply.result()) == (False, [ErrorCode.NONE])
 
 
-def test_when_followers_stay_behind_the_answer_is_a_refusal():
+async def test_when_followers_stay_behind_the_answer_is_a_refusal():
     world = World(offsets_commit_timeout_ms=50)
     world.replicas[0].lead(1, (HERE, ELSEWHERE), 0)
-
-    async def scenario(coordinators, world):
-        return await refusal(commit(coordinators.led(0), 5))
-
-    assert coordinating(scenario, world) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    async with coordinating(world) as coordinators:
+        assert await refusal(commit(coordinators.led(0), 5)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_without_enough_replicas_nothing_is_written():
+async def test_without_enough_replicas_nothing_is_written():
     world = World()
     world.replicas[0].in_sync_min = 2
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         code = code_of(lambda: commit(coordinators.led(0), 5))
-        return code, world.replicas[0].log.end_offset
-
-    assert coordinating(scenario, world) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, 0)
+        assert (code, world.replicas[0].log.end_offset) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, 0)
 
 
-def test_where_every_append_is_synced_the_answer_waits_for_it():
+async def test_where_every_append_is_synced_the_answer_waits_for_it():
     world = World()
     world.flushing.wanted = True
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         coming = commit(coordinators.led(0), 5)
         assert world.flushing.flushed == 0
-        return await coming, world.flushing.flushed
-
-    assert coordinating(scenario, world) == ([ErrorCode.NONE], 1)
+        assert (await coming, world.flushing.flushed) == ([ErrorCode.NONE], 1)
 
 
-def test_what_cannot_be_synced_is_not_said_to_be_committed():
+async def test_what_cannot_be_synced_is_not_said_to_be_committed():
     world = World()
     world.flushing.wanted, world.flushing.works = True, False
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         with pytest.raises(KafkaError) as refused:
             await commit(coordinators.led(0), 5)
-        return refused.value.code
-
-    assert coordinating(scenario, world) == ErrorCode.NOT_COORDINATOR
+        assert refused.value.code == ErrorCode.NOT_COORDINATOR
 
 
-def test_the_offsets_of_a_transaction_are_written_as_the_producers():
-    async def scenario(coordinators, world):
+async def test_the_offsets_of_a_transaction_are_written_as_the_producers():
+    world = World()
+    async with coordinating(world) as coordinators:
         shard = coordinators.led(0)
         commit(shard, 5, transaction=(7, 3))
         shard.end_transaction(Producer(7, 3), 4, committed=True, version=0)
-        return [
+        assert [
             (header.producer_id, header.producer_epoch, header.is_transactional, header.is_control)
             for header, _ in world.replicas[0].log.read_batches(0)
-        ]
-
-    assert coordinating(scenario) == [(7, 3, True, False), (7, 3, True, True)]
+        ] == [(7, 3, True, False), (7, 3, True, True)]
 
 
-def test_without_the_topic_there_is_no_coordinator():
-    async def scenario(coordinators, world):
+async def test_without_the_topic_there_is_no_coordinator():
+    world = World()
+    async with coordinating(world) as coordinators:
         assert coordinators.leader_of("g", world.image((HERE, ELSEWHERE))) == ELSEWHERE
         await coordinators.follow(Image(), world.settings)
-        return (
-            coordinators.has_topic,
-            coordinators.leader_of("g", Image()),
-            code_of(lambda: coordinators.shard_for("g")),
-        )
-
-    assert coordinating(scenario) == (False, None, ErrorCode.NOT_COORDINATOR)
+        assert not coordinators.has_topic
+        assert coordinators.leader_of("g", Image()) is None
+        assert code_of(lambda: coordinators.shard_for("g")) == ErrorCode.NOT_COORDINATOR
 
 
-def test_a_batch_is_dated_by_the_brokers_clock():
-    async def scenario(coordinators, world):
+async def test_a_batch_is_dated_by_the_brokers_clock():
+    world = World()
+    async with coordinating(world) as coordinators:
         world.now_ms = NOW + 12
         commit(coordinators.led(0), 5)
         ((header, batch),) = world.replicas[0].log.read_batches(0)
         assert read_header(batch) == header
-        return header.base_timestamp
-
-    assert coordinating(scenario) == NOW + 12
+        assert header.base_timestamp == NOW + 12
 
 
-def test_offsets_are_kept_as_values():
-    async def scenario(coordinators, world):
-        commit(coordinators.led(0), 5)
-        return coordinators.led(0).machine.offsets.by_group
-
+async def test_offsets_are_kept_as_values():
     value = OffsetCommitValue(offset=5, commit_timestamp_ms=NOW)
-    assert coordinating(scenario) == {"g": {("t", 0): value}}
+    async with coordinating(World()) as coordinators:
+        commit(coordinators.led(0), 5)
+        assert coordinators.led(0).machine.offsets.by_group == {"g": {("t", 0): value}}
 
 
 def test_the_log_of_a_shard_knows_its_name():

@@ -1,5 +1,6 @@
 """What a coordinator knows when it begins: its log is read, whatever is in it (OFS-01)."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -24,16 +25,15 @@ from tests.broker.coordinating import (
     coordinating,
     load,
     offsets,
-    until,
 )
 from tests.effort import examples
 from tests.log.making import NOW, SMALL
+from tests.patience import until_true
 
 
-def test_a_new_coordinator_has_what_the_one_before_had():
+async def test_a_new_coordinator_has_what_the_one_before_had():
     world = World()
-
-    async def write(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         for offset in range(200):
             commit(shard, offset, partition=offset % 3)
@@ -45,9 +45,8 @@ def test_a_new_coordinator_has_what_the_one_before_had():
         producer = Producer(5, 0)
         assert shard.end_transaction(producer, 1, committed=True, version=0) is None
         shard.end_transaction(Producer(6, 0), 1, committed=False, version=0)
-        return shard.machine.offsets
-
-    async def read(coordinators, world):
+        before = shard.machine.offsets
+    async with coordinating(world) as coordinators:
         world.offloaded = 0
         assert code_of(lambda: coordinators.shard_for("g")) is (
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -56,48 +55,38 @@ def test_a_new_coordinator_has_what_the_one_before_had():
         assert offsets(shard) == {0: 198, 1: 199, 2: 197}
         assert offsets(shard, "done") == {0: 500}
         assert offsets(shard, "undone") == offsets(shard, "gone") == {}
-        before = shard.machine.offsets.is_unstable("open", ("t", 0))
+        assert shard.machine.offsets.is_unstable("open", ("t", 0))
         shard.end_transaction(Producer(7, 0), 1, committed=True, version=0)
-        return shard.machine.offsets, before, offsets(shard, "open")
-
-    before = coordinating(write, world)
-    after, was_unstable, opened = coordinating(read, world)
+        assert offsets(shard, "open") == {0: 700}
+        after = shard.machine.offsets
     assert len(world.replicas[0].log.segments) > 3
-    assert was_unstable
-    assert opened == {0: 700}
     assert {**before.by_group, "open": after.by_group["open"]} == after.by_group
 
 
 @pytest.mark.parametrize("buffer_size", [1, 300, 5_000_000])
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
-def test_the_log_is_read_in_slices_off_the_loop(buffer_size, codec):
+async def test_the_log_is_read_in_slices_off_the_loop(buffer_size, codec):
     settings = {
         "offsets_load_buffer_size": buffer_size,
         "offsets_topic_compression_codec": int(codec),
     }
     world = World(**settings)
-
-    async def write(coordinators, world):
+    async with coordinating(world) as coordinators:
         for offset in range(50):
             commit(coordinators.shard_for("g"), offset)
         ((header, _), *_) = world.replicas[0].log.read_batches(0)
         assert header.codec == codec
-
-    async def read(coordinators, world):
+    async with coordinating(world) as coordinators:
         world.offloaded = 0
         shard = await load(coordinators)
         assert (world.offloaded >= 50) == (buffer_size == 1)
-        return offsets(shard)
-
-    coordinating(write, world)
-    assert coordinating(read, world) == {0: 49}
+        assert offsets(shard) == {0: 49}
 
 
-def test_a_log_that_begins_late_and_has_gaps_is_read():
+async def test_a_log_that_begins_late_and_has_gaps_is_read():
     """As after compaction, and with records that nobody here knows."""
     world = World()
-
-    async def write(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         for offset in range(100):
             commit(shard, offset)
@@ -108,12 +97,8 @@ def test_a_log_that_begins_late_and_has_gaps_is_read():
         shard.log._form = records
         commit(shard, 1000, partition=1)
         world.replicas[0].log.raise_start_offset(50)
-
-    async def read(coordinators, world):
-        return offsets(await load(coordinators))
-
-    coordinating(write, world)
-    assert coordinating(read, world) == {0: 99, 1: 1000}
+    async with coordinating(world) as coordinators:
+        assert offsets(await load(coordinators)) == {0: 99, 1: 1000}
 
 
 @given(
@@ -131,26 +116,30 @@ def test_what_is_loaded_is_what_was_written_though_older_values_are_passed_over(
     """OFS-01: values, deletions and transactions in any order."""
     world = World(offsets_load_buffer_size=buffer_size)
 
-    async def write(coordinators, world):
-        shard = coordinators.shard_for("g")
-        for offset, (step, number) in enumerate(steps):
-            match step:
-                case "set":
-                    commit(shard, offset, partition=number)
-                case "pending":
-                    commit(shard, offset, partition=number, transaction=(number, 0))
-                case "delete":
-                    shard.log.append([tombstone("g", "t", number)], NOW)
-                    shard.machine.apply(tombstone("g", "t", number))
-                case "end":
-                    committed = bool(offset % 2)
-                    shard.end_transaction(Producer(number, 0), 1, committed=committed, version=0)
-        return durable(shard.machine.offsets)
+    async def play():
+        async with coordinating(world) as coordinators:
+            shard = coordinators.shard_for("g")
+            write(shard, steps)
+            written = durable(shard.machine.offsets)
+        async with coordinating(world) as coordinators:
+            assert durable((await load(coordinators)).machine.offsets) == written
 
-    async def read(coordinators, world):
-        return durable((await load(coordinators)).machine.offsets)
+    asyncio.run(play())
 
-    assert coordinating(write, world) == coordinating(read, world)
+
+def write(shard, steps):
+    for offset, (step, number) in enumerate(steps):
+        match step:
+            case "set":
+                commit(shard, offset, partition=number)
+            case "pending":
+                commit(shard, offset, partition=number, transaction=(number, 0))
+            case "delete":
+                shard.log.append([tombstone("g", "t", number)], NOW)
+                shard.machine.apply(tombstone("g", "t", number))
+            case "end":
+                committed = bool(offset % 2)
+                shard.end_transaction(Producer(number, 0), 1, committed=committed, version=0)
 
 
 def durable(offsets):
@@ -178,73 +167,55 @@ class Raw:
         return 0
 
 
-def test_who_cannot_read_its_log_does_not_coordinate():
+async def test_who_cannot_read_its_log_does_not_coordinate():
     """And is waited for by nobody: who lists all groups lists those of the other shards."""
     world = World(2)
     groups = {java_hash(each) % 2: each for each in ("g", "h")}
-
-    async def write(coordinators, world):
+    async with coordinating(world, leaders=(HERE, HERE)) as coordinators:
         for group in groups.values():
             commit(coordinators.shard_for(group), 5, group)
         key = records.write_key(OffsetCommitKey(group="g", topic="t", partition=0))
         damaged = coordinators.led(0)
         damaged.log._form = Raw(key, b"\0\x63")
         damaged.log.append([KeyValue("k", "v")], NOW)
-
-    async def read(coordinators, world):
+    async with coordinating(world, leaders=(HERE, HERE)) as coordinators:
         assert coordinators.is_loading
-        await until(lambda: not coordinators.is_loading)
+        await until_true(lambda: not coordinators.is_loading)
         code = code_of(lambda: coordinators.shard_for(groups[0]))
-        return code, [offsets(each, groups[1]) for each in coordinators.shards()]
-
-    coordinating(write, world, leaders=(HERE, HERE))
-    found = coordinating(read, world, leaders=(HERE, HERE))
-    assert found == (ErrorCode.NOT_COORDINATOR, [{0: 5}])
+        assert code is ErrorCode.NOT_COORDINATOR
+        assert [offsets(each, groups[1]) for each in coordinators.shards()] == [{0: 5}]
 
 
-def test_offsets_of_a_topic_that_was_deleted_before_the_start_are_cleaned_up():
+async def test_offsets_of_a_topic_that_was_deleted_before_the_start_are_cleaned_up():
     """TOP-06: the broker may have been killed before it came to it."""
     world = World()
-
-    async def write(coordinators, world):
+    async with coordinating(world) as coordinators:
         commit(coordinators.shard_for("g"), 5)
-
-    async def read(coordinators, world):
-        shard = await load(coordinators)
-        await until(lambda: not offsets(shard))
-        return shard.log.end_offset
-
-    coordinating(write, world)
     world.topics = []
-    assert coordinating(read, world) == 2
+    async with coordinating(world) as coordinators:
+        shard = await load(coordinators)
+        await until_true(lambda: not offsets(shard))
+        assert shard.log.end_offset == 2
 
 
-def test_what_is_deleted_goes_in_as_many_batches_as_it_takes():
+async def test_what_is_deleted_goes_in_as_many_batches_as_it_takes():
     """Otherwise it would be tried again for ever, and nothing else would expire meanwhile."""
     world = World(config=replace(SMALL, message_bytes_max=1000))
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         for partition in range(100):
             commit(shard, 1, partition=partition)
         shard.run(shard.machine.delete_offsets, "g", [("t", each) for each in range(100)])
-        return offsets(shard)
-
-    async def again(coordinators, world):
-        return offsets(await load(coordinators))
-
-    assert coordinating(scenario, world) == {}
-    assert coordinating(again, world) == {}
+        assert offsets(shard) == {}
+    async with coordinating(world) as coordinators:
+        assert offsets(await load(coordinators)) == {}
 
 
-def test_what_is_one_fact_is_never_split():
+async def test_what_is_one_fact_is_never_split():
     world = World(config=replace(SMALL, message_bytes_max=1000))
-
-    async def scenario(coordinators, world):
+    async with coordinating(world) as coordinators:
         shard = coordinators.shard_for("g")
         new = [NewOffset("t", partition, 1) for partition in range(100)]
         asked = Commit("g", Author(), new)
         code = code_of(lambda: shard.run(shard.machine.commit_offsets, asked, NOW))
-        return code, shard.log.end_offset
-
-    assert coordinating(scenario, world) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+        assert (code, shard.log.end_offset) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)

@@ -7,19 +7,11 @@ import pytest
 from strom.broker.host import Host
 from strom.broker.startup import StartupError
 from strom.testing.broker import LocalBroker
-from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create
 from tests.conformance.raw import Raw
 
 METADATA = "/data/__cluster_metadata-0"
 SNAPSHOT_EACH_TIME = {"metadata.log.max.record.bytes.between.snapshots": "1"}
-
-
-@pytest.fixture
-def disk():
-    made = FakeDisk()
-    made.make_directory("/data")
-    return made
 
 
 def broker_on(disk, settings=None):

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import logging
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +21,8 @@ from strom.testing.broker import LocalBroker
 from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import batch
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until
 
 TOPIC = "flug"
 METADATA = "/data/__cluster_metadata-0"
@@ -37,13 +37,6 @@ QUIET = dict.fromkeys(
     str(24 * 60 * 60 * 1000),
 )
 SNAPSHOT_EACH_TIME = {"metadata.log.max.record.bytes.between.snapshots": "1"}
-
-
-@pytest.fixture
-def disk():
-    made = FakeDisk()
-    made.make_directory("/data")
-    return made
 
 
 def broker_on(disk, **settings):
@@ -84,6 +77,17 @@ def end_offset(raw):
     (found,) = raw.ask("list_offsets", 7, asked)["topics"][0]["partitions"]
     assert found["error_code"] == "none"
     return found["offset"]
+
+
+@contextlib.contextmanager
+def lost(disk, **settings):
+    """The client of a broker that loses its directory in the block, and ends by itself."""
+    local = broker_on(disk, **settings).start()
+    with Raw(local.bootstrap) as raw:
+        yield raw
+        local._thread.join(PATIENCE_SECONDS)
+    with pytest.raises(StorageLostError):
+        local.stop()
 
 
 def told(caplog, level):
@@ -243,69 +247,52 @@ def test_what_cannot_be_opened_to_be_synced_is_synced_later(caplog):
 
 def test_a_sync_without_room_takes_the_directory_out_of_use(disk, caplog):
     """The system may have dropped what it could not write; the next sync would succeed."""
-    local = broker_on(disk).start()
-    with Raw(local.bootstrap) as raw:
+    with lost(disk) as raw:
         create_flushed(raw, messages=1)
         disk.fail_next("sync", errno.ENOSPC)
         assert produced(raw) == "kafka_storage_error"
-        local._thread.join(PATIENCE_SECONDS)
-    with pytest.raises(StorageLostError):
-        local.stop()
     (error,) = told(caplog, logging.ERROR)
     assert error.startswith("The log directory /data failed ([Errno 28]")
 
 
 def test_a_write_that_fails_takes_the_directory_out_of_use_at_once(disk, caplog):
     """Nobody may be led to a partition that takes nothing more."""
-    local = broker_on(disk).start()
-    with Raw(local.bootstrap) as raw:
+    with lost(disk) as raw:
         create(raw, TOPIC, partitions=1)
         disk.fail_next("write_at", errno.EIO)
         assert produced(raw) == "kafka_storage_error"
-        local._thread.join(PATIENCE_SECONDS)
-    with pytest.raises(StorageLostError):
-        local.stop()
     (error,) = told(caplog, logging.ERROR)
     assert error.startswith("The log directory /data failed ([Errno 5]")
 
 
-def committed(raw, patience_seconds=0.0):
-    """Commit an offset of a group without members; what is answered, once there is an end to it."""
+def committed(raw):
+    """Commit an offset of a group without members; what is answered."""
     place = {"partition_index": 0, "committed_offset": 0}
     topics = [{"name": TOPIC, "partitions": [place]}]
     asked = {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": topics}
-    deadline = time.monotonic() + patience_seconds
-    while True:
-        raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
-        answer = raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"][0]["error_code"]
-        if answer == "none" or time.monotonic() >= deadline:
-            return answer
+    raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": ["g"]})
+    return raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"][0]["error_code"]
 
 
 def test_a_write_of_a_coordinator_that_fails_does_so_too(disk, caplog):
-    local = broker_on(disk, **{"offsets.topic.num.partitions": "1"}).start()
-    with Raw(local.bootstrap) as raw:
+    with lost(disk, **{"offsets.topic.num.partitions": "1"}) as raw:
         create(raw, TOPIC, partitions=1)
-        assert committed(raw, PATIENCE_SECONDS) == "none"
+        until(lambda: committed(raw), lambda code: code == "none")
         disk.is_full = True
         assert committed(raw) == "not_coordinator"
         disk.is_full = False
         (warning,) = told(caplog, logging.WARNING)
         assert warning.startswith("The log directory /data is tried again later: [Errno 28]")
-        assert committed(raw, PATIENCE_SECONDS) == "none"
+        until(lambda: committed(raw), lambda code: code == "none")
         disk.fail_next("write_at", errno.EIO)
         assert committed(raw) == "not_coordinator"
-        local._thread.join(PATIENCE_SECONDS)
-    with pytest.raises(StorageLostError):
-        local.stop()
     (error,) = told(caplog, logging.ERROR)
     assert error.startswith("The log directory /data failed ([Errno 5]")
 
 
 def test_what_was_to_be_written_beside_a_write_that_fails_is_refused_too(disk):
     """Its partition is offline by then: who is told of success would have written to nobody."""
-    local = broker_on(disk).start()
-    with Raw(local.bootstrap) as raw:
+    with lost(disk) as raw:
         create(raw, TOPIC, partitions=2)
         data = [{"index": index, "records": bytes(batch([b"v"]))} for index in (0, 1)]
         asked = {"acks": 1, "topic_data": [{"name": TOPIC, "partition_data": data}]}
@@ -313,9 +300,6 @@ def test_what_was_to_be_written_beside_a_write_that_fails_is_refused_too(disk):
         (answer,) = raw.ask("produce", 9, asked)["responses"]
         told = [each["error_code"] for each in answer["partition_responses"]]
         assert told == ["kafka_storage_error"] * 2
-        local._thread.join(PATIENCE_SECONDS)
-    with pytest.raises(StorageLostError):
-        local.stop()
     assert dict(disk.scan(f"/data/{TOPIC}-1"))[f"{0:020}.log"] == 0
 
 
@@ -333,14 +317,6 @@ def has_all(local, disk):
     newest = snapshots(disk)[-1:]
     ends = [int(name.partition("-")[0]) for name in newest]
     return ends == [local.broker.parts.quorum.end_offset]
-
-
-def until(condition, raw):
-    """Wait for what a broker does on its own."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        raw.ask("api_versions", 3, {})
 
 
 def topics(raw):
@@ -361,7 +337,7 @@ def test_a_broker_writes_snapshots_and_starts_from_the_newest(disk):
         for name in sorted(names):
             before = snapshots(disk)
             create(raw, name, partitions=1)
-            until(lambda: snapshots(disk) != before, raw)  # noqa: B023 - called at once
+            until(lambda: snapshots(disk) != before)  # noqa: B023 - called at once
     first = min(name for name, _ in disk.scan(METADATA) if name.endswith(".log"))
     newest = int(snapshots(disk)[-1].partition("-")[0])
     assert int(first.removesuffix(".log")) < newest
@@ -373,15 +349,15 @@ def test_a_broker_writes_snapshots_and_starts_from_the_newest(disk):
 def test_a_snapshot_for_which_there_is_no_room_is_written_later(disk, caplog):
     with broker_on(disk, **SNAPSHOT_EACH_TIME) as local, Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
         disk.fail_next("rename", errno.ENOSPC)
         change(raw, 10**6)
         assert raw.receive("incremental_alter_configs", 1)
-        until(lambda: told(caplog, logging.WARNING), raw)
+        until(lambda: told(caplog, logging.WARNING))
         assert told(caplog, logging.WARNING)[0].startswith("There is no snapshot of the metadata")
         change(raw, 10**7)
         assert raw.receive("incremental_alter_configs", 1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
     assert not told(caplog, logging.ERROR)
 
 
@@ -389,7 +365,7 @@ def test_a_disk_that_breaks_over_a_snapshot_ends_the_broker_with_one_line(disk, 
     local = broker_on(disk, **SNAPSHOT_EACH_TIME).start()
     with Raw(local.bootstrap) as raw:
         create(raw, TOPIC, partitions=1)
-        until(lambda: has_all(local, disk), raw)
+        until(lambda: has_all(local, disk))
         disk.fail_next("rename", errno.EIO)
         change(raw, 10**6)
         local._thread.join(PATIENCE_SECONDS)

@@ -17,8 +17,8 @@ from strom.log.log import Log
 from strom.metadata.settings.values import BrokerSettings
 from strom.replication.partition import Partition
 from strom.testing.disk import FakeDisk
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 30
 BLOCKED_SECONDS = 0.2
 EVERY = "log.flush.offset.checkpoint.interval.ms"
 
@@ -47,26 +47,23 @@ class Chore:
             await self.begins.wait()
 
 
-def test_a_chore_that_fails_is_tried_again_and_none_begins_after_the_stop(caplog):
-    async def run():
-        settings = BrokerSettings({EVERY: "1"})
-        keeping = Housekeeping(SimpleNamespace(settings=settings), None)
-        chore = Chore()
-        async with asyncio.TaskGroup() as tasks:
-            repeating = tasks.create_task(keeping._repeat(EVERY, 0, chore))
-            await chore.wait_begun(2)
-            chore.may_end.clear()
-            await chore.wait_begun(chore.begun + 1)
-            stopping = tasks.create_task(keeping.stop())
-            await asyncio.sleep(0)
-            before = stopping.done()
-            chore.may_end.set()
-            await stopping
-            begun, done = chore.begun, chore.done
-            repeating.cancel()
-        return before, begun - done
-
-    assert asyncio.run(run()) == (False, 1)
+async def test_a_chore_that_fails_is_tried_again_and_none_begins_after_the_stop(caplog):
+    settings = BrokerSettings({EVERY: "1"})
+    keeping = Housekeeping(SimpleNamespace(settings=settings), None)
+    chore = Chore()
+    async with asyncio.TaskGroup() as tasks:
+        repeating = tasks.create_task(keeping._repeat(EVERY, 0, chore))
+        await chore.wait_begun(2)
+        chore.may_end.clear()
+        await chore.wait_begun(chore.begun + 1)
+        stopping = tasks.create_task(keeping.stop())
+        await asyncio.sleep(0)
+        before = stopping.done()
+        chore.may_end.set()
+        await stopping
+        begun, done = chore.begun, chore.done
+        repeating.cancel()
+    assert (before, begun - done) == (False, 1)
     assert "a fault" in caplog.text
 
 
@@ -145,18 +142,14 @@ def block_the_loop():
     threading.Event().wait(BLOCKED_SECONDS)
 
 
-def test_the_longest_stall_of_the_loop_is_kept():
+async def test_the_longest_stall_of_the_loop_is_kept():
     metrics = Metrics()
-
-    async def run():
-        parts = SimpleNamespace(settings=BrokerSettings(), metrics=metrics)
-        watching = asyncio.get_running_loop().create_task(Housekeeping(parts, None)._watch_loop())
-        await asyncio.sleep(0)
-        block_the_loop()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not metrics.longest_stall_ms:  # noqa: ASYNC110 - there is no event for it
-                await asyncio.sleep(0)
-        watching.cancel()
-
-    asyncio.run(run())
+    parts = SimpleNamespace(settings=BrokerSettings(), metrics=metrics)
+    watching = asyncio.get_running_loop().create_task(Housekeeping(parts, None)._watch_loop())
+    await asyncio.sleep(0)
+    block_the_loop()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not metrics.longest_stall_ms:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0)
+    watching.cancel()
     assert metrics.longest_stall_ms >= (BLOCKED_SECONDS - STALL_CHECK_SECONDS) * 1000

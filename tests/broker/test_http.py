@@ -11,8 +11,8 @@ from prometheus_client.core import GaugeMetricFamily
 from strom.broker.host import in_thread
 from strom.broker.http import CONNECTIONS_MAX, HttpServer, bind_http
 from strom.broker.metrics import Metrics
+from tests.patience import PATIENCE_SECONDS, until_true
 
-PATIENCE_SECONDS = 60
 SERVED = "kafka_server_brokertopicmetrics_messagesin_total"
 #: More than the buffers of a connection take.
 MUCH_BYTES = 32 << 20
@@ -38,27 +38,18 @@ async def ask(port, path, host="127.0.0.1"):
     return answer.decode()
 
 
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - it is the system that is waited for
-            await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize(
     ("is_healthy", "status", "body"),
     [(True, "200 OK", "ok"), (False, "503 Service Unavailable", "starting or stopping")],
 )
-def test_health_tells_whether_the_broker_serves(is_healthy, status, body):
-    async def scenario():
-        async with serving(is_healthy=is_healthy) as (_, port):
-            return await ask(port, "/healthz")
-
-    answer = asyncio.run(scenario())
+async def test_health_tells_whether_the_broker_serves(is_healthy, status, body):
+    async with serving(is_healthy=is_healthy) as (_, port):
+        answer = await ask(port, "/healthz")
     assert answer.startswith(f"HTTP/1.1 {status}\r\n")
     assert answer.endswith(f"\r\n\r\n{body}\n")
 
 
-def test_a_page_is_written_beside_the_loop_and_shows_what_was_when_it_was_asked_for():
+async def test_a_page_is_written_beside_the_loop_and_shows_what_was_when_it_was_asked_for():
     metrics = Metrics()
     metrics.produced_records = 5
     threads = []
@@ -76,12 +67,8 @@ def test_a_page_is_written_beside_the_loop_and_shows_what_was_when_it_was_asked_
         yield GaugeMetricFamily("pushed", "By a client.", value=7)
 
     metrics.add_source(pushed)
-
-    async def scenario():
-        async with serving(metrics, offload=offload) as (_, port):
-            return await ask(port, "/metrics")
-
-    page = asyncio.run(scenario())
+    async with serving(metrics, offload=offload) as (_, port):
+        page = await ask(port, "/metrics")
     assert f"{SERVED} 5.0\n" in page
     assert "pushed 7.0\n" in page
     gathered, written = threads
@@ -89,48 +76,38 @@ def test_a_page_is_written_beside_the_loop_and_shows_what_was_when_it_was_asked_
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n"])
-def test_who_does_not_come_to_the_end_of_a_request_is_left(sent):
-    async def scenario():
-        async with serving(answer_seconds_max=LITTLE_TIME_SECONDS) as (_, port):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(sent)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                answer = await reader.read()
-            writer.close()
-            return answer
-
-    assert asyncio.run(scenario()) == b""
+async def test_who_does_not_come_to_the_end_of_a_request_is_left(sent):
+    async with serving(answer_seconds_max=LITTLE_TIME_SECONDS) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            answer = await reader.read()
+        writer.close()
+        assert answer == b""
 
 
-def test_who_does_not_read_the_answer_is_left():
+async def test_who_does_not_read_the_answer_is_left():
     metrics = Metrics()
     metrics.add_source(lambda: iter([GaugeMetricFamily("m", "x" * MUCH_BYTES, value=1)]))
-
-    async def scenario():
-        async with serving(metrics, answer_seconds_max=LITTLE_TIME_SECONDS) as (server, port):
-            _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            await until(lambda: server.connections == 1)
-            await until(lambda: server.connections == 0)
-            writer.close()
-
-    asyncio.run(scenario())
+    async with serving(metrics, answer_seconds_max=LITTLE_TIME_SECONDS) as (server, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await until_true(lambda: server.connections == 1)
+        await until_true(lambda: server.connections == 0)
+        writer.close()
 
 
-def test_more_than_a_few_at_once_are_turned_away():
-    async def scenario():
-        async with serving() as (server, port):
-            many = range(CONNECTIONS_MAX)
-            idle = [await asyncio.open_connection("127.0.0.1", port) for _ in many]
-            await until(lambda: server.connections == CONNECTIONS_MAX)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            refused = await is_closed(reader)
-            for each in (writer, *(theirs for _, theirs in idle)):
-                each.close()
-            await until(lambda: server.connections == 0)
-            return refused, await ask(port, "/healthz")
-
-    refused, answer = asyncio.run(scenario())
+async def test_more_than_a_few_at_once_are_turned_away():
+    async with serving() as (server, port):
+        many = range(CONNECTIONS_MAX)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in many]
+        await until_true(lambda: server.connections == CONNECTIONS_MAX)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        refused = await is_closed(reader)
+        for each in (writer, *(theirs for _, theirs in idle)):
+            each.close()
+        await until_true(lambda: server.connections == 0)
+        answer = await ask(port, "/healthz")
     assert refused
     assert answer.endswith("ok\n")
 

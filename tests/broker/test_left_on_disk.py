@@ -1,24 +1,16 @@
 """What a stop and retention leave on disk: checkpoints, and files that go later."""
 
 import errno
-import time
 
 import pytest
 
 from strom.broker.housekeeping import Housekeeping
 from strom.log.directory import LogDirectory
-from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.broker.test_full_disk import TOPIC, broker_on, fill, on_loop
 from tests.conformance.batches import batch
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
-
-
-@pytest.fixture
-def disk():
-    made = FakeDisk()
-    made.make_directory("/data")
-    return made
+from tests.conformance.raw import Raw
+from tests.patience import until
 
 
 def noted(disk, what):
@@ -66,9 +58,7 @@ def test_what_retention_took_out_stays_for_the_delay_of_its_topic(disk):
         produce(raw, "soon", batch([b"v"]))
         on_loop(local, Housekeeping(local.broker.parts, None).retain())
         assert local.broker.parts.replicas.find("soon", 0).log.start_offset == 1
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while deleted(disk, "soon"):
-            assert time.monotonic() < deadline
+        until(lambda: not deleted(disk, "soon"))
         assert len(deleted(disk, TOPIC)) == 2
 
 

@@ -133,13 +133,10 @@ def test_what_is_small_is_sent_with_one_call(file, monkeypatch):
     assert asked
 
 
-def test_a_small_slice_behind_the_end_of_its_file_ends_the_link(file):
-    async def run():
-        async with linked() as (link, owner, _):
-            link.send([b"head", Slice(file, 6 << 20, 900)])
-            return await owner.closed
-
-    assert isinstance(asyncio.run(run()), OSError)
+async def test_a_small_slice_behind_the_end_of_its_file_ends_the_link(file):
+    async with linked() as (link, owner, _):
+        link.send([b"head", Slice(file, 6 << 20, 900)])
+        assert isinstance((await owner.closed), OSError)
 
 
 def test_the_portable_path_needs_no_hint_about_the_page_cache(monkeypatch, request):
@@ -166,65 +163,54 @@ def test_what_nobody_can_tell_of_is_read_by_a_thread_once(file, monkeypatch):
     assert threading.get_ident() not in {each[0] for each in read}
 
 
-def test_others_get_their_turn_while_an_answer_of_many_parts_is_sent(monkeypatch):
+async def test_others_get_their_turn_while_an_answer_of_many_parts_is_sent(monkeypatch):
     monkeypatch.setattr(linking, "PARTS_AT_ONCE", 4)
+    async with linked() as (link, owner, theirs):
+        turns = []
 
-    async def run():
-        async with linked() as (link, owner, theirs):
-            turns = []
+        def take_turn():
+            turns.append(link.unsent_bytes)
+            if link.unsent_bytes:
+                asyncio.get_running_loop().call_soon(take_turn)
 
-            def take_turn():
-                turns.append(link.unsent_bytes)
-                if link.unsent_bytes:
-                    asyncio.get_running_loop().call_soon(take_turn)
-
-            link.send([b"x"] * 20)
-            take_turn()
-            await owner.drained.wait()
-            assert await read_all(theirs, 20) == b"x" * 20
-            return turns
-
-    assert set(asyncio.run(run())) >= {16, 12, 8, 4}
+        link.send([b"x"] * 20)
+        take_turn()
+        await owner.drained.wait()
+        assert await read_all(theirs, 20) == b"x" * 20
+        assert set(turns) >= {16, 12, 8, 4}
 
 
-def test_what_the_peer_sends_reaches_the_owner():
-    async def run():
-        async with linked() as (_, owner, theirs):
-            await asyncio.get_running_loop().sock_sendall(theirs, b"x" * 100_000)
-            theirs.close()
-            assert await owner.closed is None
-            assert owner.received == b"x" * 100_000
-
-    asyncio.run(run())
+async def test_what_the_peer_sends_reaches_the_owner():
+    async with linked() as (_, owner, theirs):
+        await asyncio.get_running_loop().sock_sendall(theirs, b"x" * 100_000)
+        theirs.close()
+        assert await owner.closed is None
+        assert owner.received == b"x" * 100_000
 
 
-def test_a_paused_link_takes_nothing_until_it_is_resumed():
-    async def run():
-        async with linked() as (link, owner, theirs):
-            link.pause_reading()
-            theirs.send(b"wait")
-            for _ in range(3):
-                await asyncio.sleep(0)
-            assert not owner.received
-            link.resume_reading()
-            theirs.close()
-            await owner.closed
-            assert owner.received == b"wait"
-
-    asyncio.run(run())
+async def test_a_paused_link_takes_nothing_until_it_is_resumed():
+    async with linked() as (link, owner, theirs):
+        link.pause_reading()
+        theirs.send(b"wait")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert not owner.received
+        link.resume_reading()
+        theirs.close()
+        await owner.closed
+        assert owner.received == b"wait"
 
 
-def test_a_file_that_is_cut_while_it_is_sent_ends_the_link_not_the_loop(file):
-    async def run():
-        async with linked() as (link, owner, _theirs):
-            link.send([b"head", Slice(file, 6 << 20, 100)])
-            assert isinstance(await owner.closed, OSError)
-
-    asyncio.run(run())
+async def test_a_file_that_is_cut_while_it_is_sent_ends_the_link_not_the_loop(file):
+    async with linked() as (link, owner, _theirs):
+        link.send([b"head", Slice(file, 6 << 20, 100)])
+        assert isinstance(await owner.closed, OSError)
 
 
 @pytest.mark.parametrize("zero_copy", [True, False], ids=["sendfile", "portable"])
-def test_a_file_that_cannot_be_read_is_told_of_and_ends_the_link(file, monkeypatch, zero_copy):
+async def test_a_file_that_cannot_be_read_is_told_of_and_ends_the_link(
+    file, monkeypatch, zero_copy
+):
     broken = OSError(errno.EIO, "Input/output error")
 
     def fail(*_):
@@ -233,44 +219,33 @@ def test_a_file_that_cannot_be_read_is_told_of_and_ends_the_link(file, monkeypat
     monkeypatch.setattr(linking, "read_through", fail)
     monkeypatch.setattr(linking, "is_resident", lambda *_: False)
     monkeypatch.setattr(RealFile, "read_now", fail)
-
-    async def run():
-        async with linked(zero_copy=zero_copy) as (link, owner, _):
-            link.send([b"head", Slice(file, 0, 900)])
-            assert await owner.closed is broken
-            assert owner.unreadable == [(file, broken)]
-
-    asyncio.run(run())
+    async with linked(zero_copy=zero_copy) as (link, owner, _):
+        link.send([b"head", Slice(file, 0, 900)])
+        assert await owner.closed is broken
+        assert owner.unreadable == [(file, broken)]
 
 
-def test_a_vanished_peer_closes_the_link_once():
-    async def run():
-        async with linked() as (link, owner, theirs):
-            theirs.close()
-            link.send([b"x" * 1000])
-            link.send([b"x" * 1000])
-            error = await owner.closed
-            assert error is None or isinstance(error, ConnectionError)
-            link.close()
-
-    asyncio.run(run())
+async def test_a_vanished_peer_closes_the_link_once():
+    async with linked() as (link, owner, theirs):
+        theirs.close()
+        link.send([b"x" * 1000])
+        link.send([b"x" * 1000])
+        error = await owner.closed
+        assert error is None or isinstance(error, ConnectionError)
+        link.close()
 
 
-def test_a_link_that_hangs_up_is_read_to_its_end_and_closed_with_the_peer():
+async def test_a_link_that_hangs_up_is_read_to_its_end_and_closed_with_the_peer():
     """What the peer has not read yet would be lost if bytes of its own were left unread."""
-
-    async def run():
-        async with linked() as (link, owner, theirs):
-            link.pause_reading()
-            theirs.send(b"never read")
-            link.send([b"answer"])
-            link.hang_up()
-            assert await read_all(theirs, 6) == b"answer"
-            assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""
-            theirs.send(b"nor this")
-            assert not owner.closed.done()
-            theirs.close()
-            assert await owner.closed is None
-            assert owner.received == b""
-
-    asyncio.run(run())
+    async with linked() as (link, owner, theirs):
+        link.pause_reading()
+        theirs.send(b"never read")
+        link.send([b"answer"])
+        link.hang_up()
+        assert await read_all(theirs, 6) == b"answer"
+        assert await asyncio.get_running_loop().sock_recv(theirs, 1) == b""
+        theirs.send(b"nor this")
+        assert not owner.closed.done()
+        theirs.close()
+        assert await owner.closed is None
+        assert owner.received == b""

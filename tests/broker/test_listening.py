@@ -2,18 +2,17 @@
 
 import logging
 import socket
-import time
 
 import pytest
 
 from strom.testing.broker import LocalBroker
 from tests.conformance.raw import Raw
 from tests.nodes import free_port
+from tests.patience import until
 
 SETTINGS = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"}
 OWN = "PLAINTEXT://127.0.0.1:0"
 SET, DELETE = 0, 1
-PATIENCE_SECONDS = 60
 
 pytestmark = pytest.mark.slow
 
@@ -22,12 +21,6 @@ pytestmark = pytest.mark.slow
 def broker(tmp_path):
     with LocalBroker(SETTINGS, directory=tmp_path) as local:
         yield local
-
-
-@pytest.fixture
-def raw(broker):
-    with Raw(broker.bootstrap) as connection:
-        yield connection
 
 
 @pytest.fixture
@@ -48,14 +41,6 @@ def add(raw, port):
     assert change(raw, f"{OWN},EXTRA://127.0.0.1:{port}")[0] == "none"
 
 
-def eventually(look):
-    """What is found in the end: a change takes up to a second."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not (found := look()):
-        assert time.monotonic() < end
-    return found
-
-
 def brokers_told(port):
     """What a client is told that comes by the port; None if nobody listens there."""
     try:
@@ -68,14 +53,14 @@ def brokers_told(port):
 
 def test_a_listener_is_opened_and_its_clients_are_told_of_it(broker, raw, port):
     add(raw, port)
-    assert eventually(lambda: brokers_told(port)) == ("127.0.0.1", port)
+    assert until(lambda: brokers_told(port)) == ("127.0.0.1", port)
     own = int(broker.bootstrap.rpartition(":")[2])
     assert brokers_told(own) == ("127.0.0.1", own)
 
 
 def test_a_listener_that_is_gone_takes_its_connections_along(raw, port):
     add(raw, port)
-    eventually(lambda: brokers_told(port))
+    until(lambda: brokers_told(port))
     with Raw(f"127.0.0.1:{port}") as other:
         other.ask("api_versions", 0, {})
         assert change(raw, None, DELETE)[0] == "none"
@@ -86,10 +71,10 @@ def test_a_listener_that_is_gone_takes_its_connections_along(raw, port):
 
 def test_a_listener_that_was_added_is_there_after_a_restart(broker, raw, port):
     add(raw, port)
-    eventually(lambda: brokers_told(port))
+    until(lambda: brokers_told(port))
     broker.stop()
     broker.start()
-    assert eventually(lambda: brokers_told(port)) == ("127.0.0.1", port)
+    assert until(lambda: brokers_told(port)) == ("127.0.0.1", port)
 
 
 def test_another_address_of_a_listener_counts_from_the_next_start(raw, port):
@@ -103,16 +88,16 @@ def test_a_port_that_is_taken_is_told_and_leaves_the_others_open(raw, caplog):
         taken = other.getsockname()[1]
         with caplog.at_level(logging.WARNING, "strom.network"):
             add(raw, taken)
-            eventually(lambda: f"Cannot listen at EXTRA://127.0.0.1:{taken}" in caplog.text)
+            until(lambda: f"Cannot listen at EXTRA://127.0.0.1:{taken}" in caplog.text)
     assert raw.ask("api_versions", 0, {})["error_code"] == "none"
 
 
 def test_a_host_that_cannot_be_is_told_and_does_not_end_the_looking(raw, port, caplog):
     with caplog.at_level(logging.WARNING, "strom.network"):
         assert change(raw, f"{OWN},EXTRA://a..b:{port}")[0] == "none"
-        eventually(lambda: f"Cannot listen at EXTRA://a..b:{port}" in caplog.text)
+        until(lambda: f"Cannot listen at EXTRA://a..b:{port}" in caplog.text)
     add(raw, port)
-    assert eventually(lambda: brokers_told(port)) == ("127.0.0.1", port)
+    assert until(lambda: brokers_told(port)) == ("127.0.0.1", port)
 
 
 @pytest.mark.parametrize(

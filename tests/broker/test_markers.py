@@ -1,6 +1,7 @@
 """Markers on their way: written at once where they can be, until they are where not (TXN-08)."""
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,9 @@ from strom.transactions.ending import End
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.transactions import Image, Replicas, Shard
+from tests.patience import PATIENCE_SECONDS
 
 A, B, OFFSETS = ("a", 0), ("b", 1), ("__consumer_offsets", 7)
-PATIENCE_SECONDS = 60
 PREPARE, COMPLETE = ("end", State.PREPARE_COMMIT), ("complete", State.COMPLETE_COMMIT)
 
 
@@ -81,16 +82,15 @@ class Scene:
         assert self.shard.machine.transactions["t"].state is state
 
 
-def staged(scenario):
-    async def run():
-        async with asyncio.TaskGroup() as tasks:
-            return await scenario(Scene(tasks))
+@contextlib.asynccontextmanager
+async def staged():
+    """A scene, which ends when its tasks do."""
+    async with asyncio.TaskGroup() as tasks:
+        yield Scene(tasks)
 
-    return asyncio.run(run())
 
-
-def test_where_it_can_be_all_is_written_right_behind_the_answer():
-    async def scenario(scene):
+async def test_where_it_can_be_all_is_written_right_behind_the_answer():
+    async with staged() as scene:
         assert await scene.end(B, A, OFFSETS) == Producer(7, 1)
         assert scene.told == [
             PREPARE,
@@ -100,30 +100,24 @@ def test_where_it_can_be_all_is_written_right_behind_the_answer():
             COMPLETE,
         ]
 
-    staged(scenario)
 
-
-def test_a_partition_that_is_gone_needs_no_marker():
-    async def scenario(scene):
+async def test_a_partition_that_is_gone_needs_no_marker():
+    async with staged() as scene:
         del scene.replicas.by_place[A]
         scene.image.places.discard(A)
         await scene.end(A, B, commit=False)
         assert scene.told[1:] == [(B, "ABORT", 1, 2), ("complete", State.COMPLETE_ABORT)]
 
-    staged(scenario)
 
-
-def test_a_partition_that_has_seen_a_later_epoch_needs_no_marker():
-    async def scenario(scene):
+async def test_a_partition_that_has_seen_a_later_epoch_needs_no_marker():
+    async with staged() as scene:
         scene.replicas.by_place[A].refusals = [ErrorCode.INVALID_PRODUCER_EPOCH]
         await scene.end(A, B)
         assert scene.told[1:] == [(B, "COMMIT", 1, 2), COMPLETE]
 
-    staged(scenario)
 
-
-def test_what_cannot_be_written_is_tried_until_it_can_be():
-    async def scenario(scene):
+async def test_what_cannot_be_written_is_tried_until_it_can_be():
+    async with staged() as scene:
         refused = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR]
         scene.replicas.by_place[A].refusals = refused
         scene.groups.failures = [KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
@@ -133,11 +127,9 @@ def test_what_cannot_be_written_is_tried_until_it_can_be():
         assert scene.told[2:] == [(OFFSETS, True, 1, 2), (A, "COMMIT", 1, 2), COMPLETE]
         assert scene.distrusted == [scene.replicas.by_place[A]]
 
-    staged(scenario)
 
-
-def test_it_is_complete_when_its_markers_are_committed():
-    async def scenario(scene):
+async def test_it_is_complete_when_its_markers_are_committed():
+    async with staged() as scene:
         scene.replicas.by_place[A].committed = asyncio.Event()
         await scene.end(A, B)
         for _ in range(10):
@@ -147,11 +139,9 @@ def test_it_is_complete_when_its_markers_are_committed():
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told[3:] == [COMPLETE]
 
-    staged(scenario)
 
-
-def test_what_is_under_way_is_not_begun_twice():
-    async def scenario(scene):
+async def test_what_is_under_way_is_not_begun_twice():
+    async with staged() as scene:
         scene.replicas.by_place[A].committed = asyncio.Event()
         await scene.end(A)
         scene.on_alone(scene.shard, ("t", "unknown"))
@@ -162,24 +152,19 @@ def test_what_is_under_way_is_not_begun_twice():
         scene.on_alone(scene.shard, ("t",))
         assert len(scene.told) == 3
 
-    staged(scenario)
 
-
-def test_a_log_that_was_not_used_yet_is_made_ready_first():
-    async def scenario(scene):
+async def test_a_log_that_was_not_used_yet_is_made_ready_first():
+    async with staged() as scene:
         scene.replicas.by_place[A].log.active.is_loaded = False
         await scene.end(A)
         assert scene.told == [PREPARE]
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told[1:] == [(A, "COMMIT", 1, 2), COMPLETE]
 
-    staged(scenario)
 
-
-def test_the_answer_is_sent_before_the_markers_are_written():
+async def test_the_answer_is_sent_before_the_markers_are_written():
     """Small answers wait for the turn of the loop to be over; this one would for the markers."""
-
-    async def scenario(scene):
+    async with staged() as scene:
         scene.markers.send_answers = lambda: scene.told.append("answers")
         await scene.end(A, B)
         assert scene.told[1:] == [
@@ -189,16 +174,14 @@ def test_the_answer_is_sent_before_the_markers_are_written():
             COMPLETE,
         ]
 
-    staged(scenario)
-
 
 def test_a_broker_sends_the_answers_that_wait_in_its_outbox(strom_broker):
     send_answers = strom_broker.broker.parts.markers.send_answers
     assert isinstance(send_answers.__self__, Outbox)
 
 
-def test_a_completion_that_cannot_be_written_is_tried_again():
-    async def scenario(scene):
+async def test_a_completion_that_cannot_be_written_is_tried_again():
+    async with staged() as scene:
         reply = scene.prepare(A)
         scene.shard.failures = [KafkaError(ErrorCode.NOT_COORDINATOR)]
         assert scene.markers.ended(scene.shard, "t", reply) == reply
@@ -207,21 +190,17 @@ def test_a_completion_that_cannot_be_written_is_tried_again():
         await scene.until(State.COMPLETE_COMMIT)
         assert scene.told.count((A, "COMMIT", 1, 2)) == 1
 
-    staged(scenario)
 
-
-def test_nothing_is_tried_for_a_coordinator_that_is_none_any_more():
-    async def scenario(scene):
+async def test_nothing_is_tried_for_a_coordinator_that_is_none_any_more():
+    # The scene ends when its tasks do.
+    async with staged() as scene:
         scene.replicas.by_place[A].refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
         await scene.end(A)
         scene.shard.is_closed = True
 
-    # The scene ends when its tasks do.
-    staged(scenario)
 
-
-def test_no_marker_is_written_before_the_outcome_is_committed():
-    async def scenario(scene):
+async def test_no_marker_is_written_before_the_outcome_is_committed():
+    async with staged() as scene:
         reply = scene.prepare(A)
         committed = asyncio.Event()
 
@@ -239,8 +218,6 @@ def test_no_marker_is_written_before_the_outcome_is_committed():
         committed.set()
         await scene.until(State.COMPLETE_COMMIT)
 
-    staged(scenario)
-
 
 async def not_committed(scene, code):
     """Have it end, and the end not be committed for now; who asked is told."""
@@ -254,29 +231,24 @@ async def not_committed(scene, code):
     assert scene.told == [PREPARE]
 
 
-def test_an_outcome_that_is_not_committed_is_told_to_who_asked():
-    async def scenario(scene):
+async def test_an_outcome_that_is_not_committed_is_told_to_who_asked():
+    async with staged() as scene:
         await not_committed(scene, ErrorCode.NOT_COORDINATOR)
         scene.shard.is_closed = True
         scene.shard.settled.set()
         await scene.until(State.PREPARE_COMMIT)
 
-    staged(scenario)
 
-
-def test_an_outcome_that_is_committed_late_gets_its_markers_then():
+async def test_an_outcome_that_is_committed_late_gets_its_markers_then():
     """Whoever asks again meanwhile is told to wait, and nobody else would write them."""
-
-    async def scenario(scene):
+    async with staged() as scene:
         await not_committed(scene, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         scene.shard.settled.set()
         await scene.until(State.COMPLETE_COMMIT)
 
-    staged(scenario)
 
-
-def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
-    async def scenario(scene):
+async def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
+    async with staged() as scene:
         markers = scene.markers
         guards = [(place, markers.first_batches.guard(place, 7)) for place in (A, A, B)]
         other = markers.first_batches.guard(A, 8)
@@ -285,5 +257,3 @@ def test_a_marker_breaks_the_guards_of_its_producer_and_no_others():
         assert held == [False, False, True]
         assert markers.first_batches.release(A, 8, other)
         assert not markers.first_batches.release(A, 8, other)
-
-    staged(scenario)

@@ -53,12 +53,9 @@ def test_nobody_waits_for_what_takes_long():
     assert in_one_turn(act) == (["before"], ["after"])
 
 
-def test_the_next_turn_has_its_own_end():
-    async def run():
-        outbox, sent = Outbox(asyncio.get_running_loop()), []
-        for name in "ab":
-            outbox.put(Sender(sent, name))
-            await asyncio.sleep(0)
-        return sent
-
-    assert asyncio.run(run()) == ["a", "b"]
+async def test_the_next_turn_has_its_own_end():
+    outbox, sent = Outbox(asyncio.get_running_loop()), []
+    for name in "ab":
+        outbox.put(Sender(sent, name))
+        await asyncio.sleep(0)
+    assert sent == ["a", "b"]

@@ -45,39 +45,35 @@ class Coordinators:
         self.followed.append(image.end_offset)
 
 
-def publishing(scenario):
-    async def run():
-        quorum = SimpleNamespace(end_offset=0)
-        replicas = Replicas()
-        parts = SimpleNamespace(
-            node_id=1,
-            image=Image(),
-            settings=BrokerSettings(),
-            replicas=replicas,
-            groups=Coordinators(replicas),
-            transactions=Coordinators(replicas),
-            host=Host(),
-            address_limits={},
-        )
-        publisher = Publisher(quorum, SimpleNamespace(settings=None))
-        return await scenario(publisher, quorum, parts)
-
-    return asyncio.run(run())
+def publishing():
+    quorum = SimpleNamespace(end_offset=0)
+    replicas = Replicas()
+    parts = SimpleNamespace(
+        node_id=1,
+        image=Image(),
+        settings=BrokerSettings(),
+        replicas=replicas,
+        groups=Coordinators(replicas),
+        transactions=Coordinators(replicas),
+        host=Host(),
+        address_limits={},
+    )
+    return Publisher(quorum, SimpleNamespace(settings=None)), quorum, parts
 
 
 def topic(number):
     return TopicCreated(name=f"t{number}", topic_id=UUID(int=number))
 
 
-def test_many_commits_are_one_step_for_those_who_follow():
-    async def scenario(publisher, quorum, parts):
-        await publisher.publish(
-            parts, [Committed((topic(1),), 5, 2), Committed((topic(2), topic(3)), 7, 2)]
-        )
-        followed = parts.groups.followed + parts.transactions.followed
-        return parts.image.end_offset, parts.replicas.followed, followed
-
-    assert publishing(scenario) == (7, [(7, ["t1", "t2", "t3"])], [7, 7])
+async def test_many_commits_are_one_step_for_those_who_follow():
+    publisher, _, parts = publishing()
+    await publisher.publish(
+        parts, [Committed((topic(1),), 5, 2), Committed((topic(2), topic(3)), 7, 2)]
+    )
+    followed = parts.groups.followed + parts.transactions.followed
+    assert parts.image.end_offset == 7
+    assert parts.replicas.followed == [(7, ["t1", "t2", "t3"])]
+    assert followed == [7, 7]
 
 
 def test_decisions_are_published_whole_and_a_few_at_a_time():
@@ -93,93 +89,79 @@ def test_decisions_are_published_whole_and_a_few_at_a_time():
     assert list(cut([])) == []
 
 
-def test_a_large_decision_is_in_one_image_and_others_have_their_turn_meanwhile():
+async def test_a_large_decision_is_in_one_image_and_others_have_their_turn_meanwhile():
     count = RECORDS_AT_ONCE * 3
+    publisher, _, parts = publishing()
+    images, is_done = [], asyncio.Event()
 
-    async def scenario(publisher, quorum, parts):
-        images, is_done = [], asyncio.Event()
-
-        async def look():
-            while not is_done.is_set():
-                images.append(len(parts.image.topics_by_name))
-                await asyncio.sleep(0)
-
-        records = tuple(topic(number) for number in range(1, count + 1))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(look())
+    async def look():
+        while not is_done.is_set():
+            images.append(len(parts.image.topics_by_name))
             await asyncio.sleep(0)
-            await publisher.publish(parts, [Committed(records, count, 2)])
-            is_done.set()
-        return images, len(parts.image.topics_by_name), parts.replicas.followed[0][0]
 
-    images, found, followed = publishing(scenario)
+    records = tuple(topic(number) for number in range(1, count + 1))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(look())
+        await asyncio.sleep(0)
+        await publisher.publish(parts, [Committed(records, count, 2)])
+        is_done.set()
     assert images == [0, 0, 0]
-    assert found == followed == count
+    assert len(parts.image.topics_by_name) == parts.replicas.followed[0][0] == count
 
 
-def test_who_waits_is_told_when_all_act_on_what_was_decided_and_not_before():
-    async def scenario(publisher, quorum, parts):
-        parts.replicas.may_follow.clear()
-        quorum.end_offset = 5
-        async with asyncio.TaskGroup() as tasks:
-            first = tasks.create_task(publisher.wait_published())
-            await asyncio.sleep(0)
-            quorum.end_offset = 9
-            second = tasks.create_task(publisher.wait_published())
-            step = tasks.create_task(publisher.publish(parts, [Committed((topic(1),), 5, 2)]))
-            await asyncio.sleep(0)
-            before = first.done()
-            parts.replicas.may_follow.set()
-            await first
-            between = step.done(), second.done()
-            await publisher.publish(parts, [Committed((topic(2),), 9, 2)])
-        await publisher.wait_published()
-        return before, between
-
-    assert publishing(scenario) == (False, (True, False))
+async def test_who_waits_is_told_when_all_act_on_what_was_decided_and_not_before():
+    publisher, quorum, parts = publishing()
+    parts.replicas.may_follow.clear()
+    quorum.end_offset = 5
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(publisher.wait_published())
+        await asyncio.sleep(0)
+        quorum.end_offset = 9
+        second = tasks.create_task(publisher.wait_published())
+        step = tasks.create_task(publisher.publish(parts, [Committed((topic(1),), 5, 2)]))
+        await asyncio.sleep(0)
+        before = first.done()
+        parts.replicas.may_follow.set()
+        await first
+        between = step.done(), second.done()
+        await publisher.publish(parts, [Committed((topic(2),), 9, 2)])
+    await publisher.wait_published()
+    assert (before, between) == (False, (True, False))
 
 
-def test_who_gave_up_waiting_keeps_nobody_else_from_being_told():
-    async def scenario(publisher, quorum, parts):
-        quorum.end_offset = 5
-        async with asyncio.TaskGroup() as tasks:
-            gone = tasks.create_task(publisher.wait_published())
-            stays = tasks.create_task(publisher.wait_published())
-            await asyncio.sleep(0)
-            gone.cancel()
-            await publisher.publish(parts, [Committed((topic(1),), 5, 2)])
-            await stays
-        return gone.cancelled()
-
-    assert publishing(scenario)
+async def test_who_gave_up_waiting_keeps_nobody_else_from_being_told():
+    publisher, quorum, parts = publishing()
+    quorum.end_offset = 5
+    async with asyncio.TaskGroup() as tasks:
+        gone = tasks.create_task(publisher.wait_published())
+        stays = tasks.create_task(publisher.wait_published())
+        await asyncio.sleep(0)
+        gone.cancel()
+        await publisher.publish(parts, [Committed((topic(1),), 5, 2)])
+        await stays
+    assert gone.cancelled()
 
 
-def test_the_brokers_own_settings_are_followed_and_others_are_not():
+async def test_the_brokers_own_settings_are_followed_and_others_are_not():
     def change(resource):
         return Config(
             resource_type=BROKER_RESOURCE, resource_name=resource, name=NAME, value="1234"
         )
 
-    async def scenario(publisher, quorum, parts):
-        for number, resource in enumerate(("2", "1", ""), 1):
-            await publisher.publish(parts, [Committed((change(resource),), number, 2)])
-        return len(parts.replicas.followed), parts.replicas.reconfigured
-
-    followed, reconfigured = publishing(scenario)
+    publisher, _, parts = publishing()
+    for number, resource in enumerate(("2", "1", ""), 1):
+        await publisher.publish(parts, [Committed((change(resource),), number, 2)])
+    followed, reconfigured = len(parts.replicas.followed), parts.replicas.reconfigured
     assert followed == 3
     assert reconfigured == [1234]
 
 
-def test_hosts_with_limits_of_their_own_are_looked_up_again_when_they_change(caplog):
-    async def scenario(publisher, quorum, parts):
-        seen = []
-        for number, text in enumerate(("127.0.0.1:5", "a..b:6", None), 1):
-            change = Config(
-                resource_type=BROKER_RESOURCE, resource_name="", name=OVERRIDES, value=text
-            )
-            await publisher.publish(parts, [Committed((change,), number, 2)])
-            seen.append(parts.address_limits)
-        return seen
-
-    assert publishing(scenario) == [{"127.0.0.1": 5}, {"127.0.0.1": 5}, {}]
+async def test_hosts_with_limits_of_their_own_are_looked_up_again_when_they_change(caplog):
+    publisher, _, parts = publishing()
+    seen = []
+    for number, text in enumerate(("127.0.0.1:5", "a..b:6", None), 1):
+        change = Config(resource_type=BROKER_RESOURCE, resource_name="", name=OVERRIDES, value=text)
+        await publisher.publish(parts, [Committed((change,), number, 2)])
+        seen.append(parts.address_limits)
+    assert seen == [{"127.0.0.1": 5}, {"127.0.0.1": 5}, {}]
     assert "stay as they were: cannot find a..b" in caplog.text

@@ -8,7 +8,8 @@ from strom.testing.broker import LocalBroker
 from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import batch
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 AT_ONCE = {"log.retention.check.interval.ms": "1", "log.segment.delete.delay.ms": "0"}
 

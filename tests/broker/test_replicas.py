@@ -26,7 +26,7 @@ def directory():
     return LogDirectory.open(disk, "/data")
 
 
-def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
+async def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
     under_way, most = 0, 0
 
     async def offload(work):
@@ -38,26 +38,20 @@ def test_two_who_checkpoint_at_once_write_one_after_the_other(directory):
         under_way -= 1
         return result
 
-    async def run():
-        replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
-        writes = [replicas.checkpoint(directory, LOG_START, lambda _: 0) for _ in range(5)]
-        await asyncio.gather(*writes)
-
-    asyncio.run(run())
+    replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
+    writes = [replicas.checkpoint(directory, LOG_START, lambda _: 0) for _ in range(5)]
+    await asyncio.gather(*writes)
     assert most == 1
     assert directory.failed is None
 
 
-def test_an_error_of_the_disk_takes_the_directory_out_of_use_and_ends_the_turn(directory):
+async def test_an_error_of_the_disk_takes_the_directory_out_of_use_and_ends_the_turn(directory):
     async def offload(_):
         raise OSError(5, "Input/output error")
 
-    async def run():
-        replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
-        for _ in range(2):
-            await replicas.checkpoint(directory, LOG_START, lambda _: 0)
-
-    asyncio.run(run())
+    replicas = Replicas(Host(disk=directory.disk, offload=offload), 1, [directory], None)
+    for _ in range(2):
+        await replicas.checkpoint(directory, LOG_START, lambda _: 0)
     assert directory.failed is not None
 
 
@@ -67,19 +61,23 @@ TOPIC_ID = UUID(int=7)
 OTHER_NODE = 2
 
 
-def a_topic(partitions, leader=1, name="t", topic_id=TOPIC_ID):
-    yield TopicCreated(name=name, topic_id=topic_id)
+def created(index, topic_id=TOPIC_ID, **other):
+    """The record of a new partition."""
+    given = {
+        "replicas": (1, OTHER_NODE),
+        "isr": (1,),
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+        "directories": (UUID(int=9), UUID(int=10)),
+    }
+    return PartitionCreated(partition_id=index, topic_id=topic_id, **(given | other))
+
+
+def a_topic(partitions, leader=1):
+    yield TopicCreated(name="t", topic_id=TOPIC_ID)
     for index in range(partitions):
-        yield PartitionCreated(
-            partition_id=index,
-            topic_id=topic_id,
-            replicas=(1, OTHER_NODE),
-            isr=(leader,),
-            leader=leader,
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=(UUID(int=9), UUID(int=10)),
-        )
+        yield created(index, isr=(leader,), leader=leader)
 
 
 class Following:
@@ -207,18 +205,8 @@ class Node:
         self.image = Image()
         records = [TopicCreated(name="t", topic_id=TOPIC_ID)]
         for index, directory in enumerate(assigned):
-            records.append(
-                PartitionCreated(
-                    partition_id=index,
-                    topic_id=TOPIC_ID,
-                    replicas=(1, OTHER_NODE),
-                    isr=isr,
-                    leader=isr[0],
-                    leader_epoch=0,
-                    partition_epoch=0,
-                    directories=(directory, UUID(int=10)),
-                )
-            )
+            places = (directory, UUID(int=10))
+            records.append(created(index, isr=isr, leader=isr[0], directories=places))
         self.image = advance(Image(), records).after
 
     def start(self, *, lost=()):
@@ -325,17 +313,8 @@ def test_a_new_topic_with_the_name_of_one_that_is_offline_is_created():
     node.start(lost=["/two"])
     assert node.places() == {0: None, 1: None}
     other = UUID(int=8)
-    created = PartitionCreated(
-        partition_id=0,
-        topic_id=other,
-        replicas=(1,),
-        isr=(1,),
-        leader=1,
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=(UNASSIGNED,),
-    )
-    node.take(RemoveTopic(topic_id=TOPIC_ID), TopicCreated(name="t", topic_id=other), created)
+    new = created(0, other, replicas=(1,), directories=(UNASSIGNED,))
+    node.take(RemoveTopic(topic_id=TOPIC_ID), TopicCreated(name="t", topic_id=other), new)
     assert node.replicas.leader_of("t", 0).topic_id == other
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC"):
         node.replicas.leader_of("t", 1)

@@ -20,9 +20,9 @@ from strom.broker.server import Server
 from strom.metadata.settings.values import BrokerSettings
 from strom.testing.network import FIRST_NUMBER, FakeNetwork
 from strom.wire.primitives import INT16, INT32
+from tests.patience import until_true
 
 ANSWER_BYTES = 32 << 20
-PATIENCE_SECONDS = 60
 REAL = RealNetwork()
 #: An address that no machine has (RFC 5737).
 ELSEWHERE = "192.0.2.1"
@@ -91,13 +91,7 @@ class Place:
 
     async def until_inside(self, count):
         """Wait until so many are let in; the system takes its time to say who comes and goes."""
-        await until(lambda: self.inside == count)
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - it is the system that is waited for
-            await asyncio.sleep(0)
+        await until_true(lambda: self.inside == count)
 
 
 async def rounds():
@@ -123,41 +117,36 @@ async def is_closed(client):
         return True
 
 
-def at(scenario, host="127.0.0.1", network=REAL, **settings):
-    """Run the scenario at a server with these settings."""
+@contextlib.asynccontextmanager
+async def serving(host="127.0.0.1", network=REAL, **settings):
+    """A server with these settings."""
     named = {key.replace("_", "."): value for key, value in settings.items()}
-
-    async def run():
-        async with asyncio.TaskGroup() as tasks:
-            place = Place(tasks, named, host, network)
-            with contextlib.ExitStack() as stack:
-                stack.callback(lambda: [each.close() for each in place.clients])
-                stack.callback(place.server.close)
-                return await scenario(place)
-
-    return asyncio.run(run())
+    async with asyncio.TaskGroup() as tasks:
+        place = Place(tasks, named, host, network)
+        with contextlib.ExitStack() as stack:
+            stack.callback(lambda: [each.close() for each in place.clients])
+            stack.callback(place.server.close)
+            yield place
 
 
 # Who is let in.
 
 
-def test_who_is_over_max_connections_waits_until_somebody_leaves():
-    async def scenario(place):
+async def test_who_is_over_max_connections_waits_until_somebody_leaves():
+    async with serving(max_connections="2") as place:
         first, _, third = [await place.connect() for _ in range(3)]
         await place.until_inside(2)
         await ask(third)
         before = place.inside
         first.close()
         told = await answer(third)
-        return before, place.inside, told
-
-    before, after, told = at(scenario, max_connections="2")
+        before, after, told = before, place.inside, told
     assert (before, after) == (2, 2)
     assert told.endswith(b"echo")
 
 
-def test_who_waits_is_let_in_when_the_limit_is_raised():
-    async def scenario(place):
+async def test_who_waits_is_let_in_when_the_limit_is_raised():
+    async with serving(max_connections="1") as place:
         for _ in range(3):
             await place.connect()
         await place.until_inside(1)
@@ -166,13 +155,11 @@ def test_who_waits_is_let_in_when_the_limit_is_raised():
         place.change(max_connections="3")
         place.server.look_after()
         await place.until_inside(3)
-        return before
-
-    assert at(scenario, max_connections="1") == 1
+        assert before == 1
 
 
-def test_a_listener_may_have_a_limit_of_its_own():
-    async def scenario(place):
+async def test_a_listener_may_have_a_limit_of_its_own():
+    async with serving(**{"listener.name.plaintext.max.connections": "1"}) as place:
         first, second = [await place.connect() for _ in range(2)]
         await place.until_inside(1)
         await ask(second)
@@ -182,29 +169,26 @@ def test_a_listener_may_have_a_limit_of_its_own():
         await rounds()
         before = place.inside
         first.close()
-        return before, await answer(second)
-
-    before, told = at(scenario, **{"listener.name.plaintext.max.connections": "1"})
+        before, told = before, await answer(second)
     assert before == 3
     assert told.endswith(b"echo")
 
 
-def test_who_comes_too_soon_waits_to_be_let_in():
-    async def scenario(place):
+async def test_who_comes_too_soon_waits_to_be_let_in():
+    async with serving(max_connection_creation_rate="2") as place:
         clients = [await place.connect() for _ in range(3)]
         await place.until_inside(2)
         await ask(clients[2])
         before = place.inside
         place.now_ms += 500
-        return before, await answer(clients[2])
-
-    before, told = at(scenario, max_connection_creation_rate="2")
+        before, told = before, await answer(clients[2])
     assert before == 2
     assert told.endswith(b"echo")
 
 
-def test_who_comes_too_soon_to_a_listener_holds_up_no_other():
-    async def scenario(place):
+async def test_who_comes_too_soon_to_a_listener_holds_up_no_other():
+    rate = {"listener.name.plaintext.max.connection.creation.rate": "1"}
+    async with serving(**rate) as place:
         for _ in range(2):
             await place.connect()
         for _ in range(2):
@@ -214,14 +198,11 @@ def test_who_comes_too_soon_to_a_listener_holds_up_no_other():
         before = place.inside
         place.now_ms += 1000
         await place.until_inside(4)
-        return before
-
-    rate = {"listener.name.plaintext.max.connection.creation.rate": "1"}
-    assert at(scenario, **rate) == 3
+        assert before == 3
 
 
-def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
-    async def scenario(place):
+async def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
+    async with serving() as place:
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         with socket.socket() as lowest:
             # Newcomers get the lowest number that is free, and with this limit none is.
@@ -230,57 +211,52 @@ def test_who_finds_no_descriptor_left_is_let_in_when_there_is_one(caplog):
                 lowest.setblocking(False)
                 address = "127.0.0.1", place.port
                 await asyncio.get_running_loop().sock_connect(lowest, address)
-                await until(lambda: "Cannot accept a connection" in caplog.text)
+                await until_true(lambda: "Cannot accept a connection" in caplog.text)
                 waiting = place.inside
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, before)
             await place.until_inside(1)
-            return waiting
-
-    assert at(scenario) == 0
+            assert waiting == 0
 
 
 @pytest.mark.parametrize("overrides", ["", "10.1.2.3:5", "127.0.0.1:2,10.1.2.3:9", "localhost:2"])
-def test_the_surplus_of_one_address_is_closed_at_once(overrides, caplog):
-    async def scenario(place):
+async def test_the_surplus_of_one_address_is_closed_at_once(overrides, caplog):
+    is_named = "127.0.0.1" in overrides or "localhost" in overrides
+    limits = {"max.connections.per.ip": "7" if is_named else "2"}
+    async with serving(**limits, max_connections_per_ip_overrides=overrides) as place:
         clients = [await place.connect() for _ in range(3)]
         refused = await is_closed(clients[2])
         clients[0].close()
         await place.until_inside(1)
         await place.connect()
         await place.until_inside(2)
-        return refused, place.inside
-
-    is_named = "127.0.0.1" in overrides or "localhost" in overrides
-    limits = {"max.connections.per.ip": "7" if is_named else "2"}
-    assert at(scenario, **limits, max_connections_per_ip_overrides=overrides) == (True, 2)
+        assert (refused, place.inside) == (True, 2)
     assert "max.connections.per.ip is reached" in caplog.text
 
 
-def test_all_that_was_counted_is_forgotten():
-    async def scenario(place):
+async def test_all_that_was_counted_is_forgotten():
+    async with serving() as place:
         clients = [await place.connect() for _ in range(3)]
         await place.until_inside(3)
         for client in clients:
             client.close()
         await place.until_inside(0)
-        return dict(place.server._by_address), place.parts.metrics
-
-    by_address, metrics = at(scenario)
+        by_address, metrics = dict(place.server._by_address), place.parts.metrics
     assert by_address == {}
     assert metrics.accepted_connections == 3
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
 @pytest.mark.parametrize("host", ["", "::"])
-def test_every_address_means_both_families(host):
-    async def scenario(place):
+async def test_every_address_means_both_families(host):
+    async with serving(host) as place:
         await place.connect("127.0.0.1")
         await place.connect("::1")
         await place.until_inside(2)
-        return sorted((each.address[0], each.came_to) for each in place.server.connections)
-
-    assert at(scenario, host) == [("127.0.0.1", "127.0.0.1"), ("::1", "::1")]
+        assert sorted((each.address[0], each.came_to) for each in place.server.connections) == [
+            ("127.0.0.1", "127.0.0.1"),
+            ("::1", "::1"),
+        ]
 
 
 class Named(RealNetwork):
@@ -296,22 +272,18 @@ class Named(RealNetwork):
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6 here")
-def test_a_name_is_listened_at_with_all_of_its_addresses_at_one_port():
-    async def scenario(place):
+async def test_a_name_is_listened_at_with_all_of_its_addresses_at_one_port():
+    async with serving("pc", Named("::1", "127.0.0.1")) as place:
         await place.connect("127.0.0.1")
         await place.connect("::1")
         await place.until_inside(2)
-        return sorted(each.came_to for each in place.server.connections)
-
-    assert at(scenario, "pc", Named("::1", "127.0.0.1")) == ["127.0.0.1", "::1"]
+        assert sorted(each.came_to for each in place.server.connections) == ["127.0.0.1", "::1"]
 
 
-def test_addresses_of_a_name_that_are_not_this_machines_are_left_out():
-    async def scenario(place):
+async def test_addresses_of_a_name_that_are_not_this_machines_are_left_out():
+    async with serving("pc", Named(ELSEWHERE, "127.0.0.1")) as place:
         await place.connect("127.0.0.1")
         await place.until_inside(1)
-
-    at(scenario, "pc", Named(ELSEWHERE, "127.0.0.1"))
     with pytest.raises(OSError, match=os.strerror(errno.EADDRNOTAVAIL)):
         bind(Named(ELSEWHERE), [Address("PLAINTEXT", "pc", 0)], BrokerSettings())
 
@@ -347,8 +319,8 @@ def test_all_listeners_are_bound_or_none():
 # The end.
 
 
-def test_once_it_is_over_nobody_is_let_in_whoever_leaves():
-    async def scenario(place):
+async def test_once_it_is_over_nobody_is_let_in_whoever_leaves():
+    async with serving() as place:
         first = await place.connect()
         await place.until_inside(1)
         await ask(first, b"wait")
@@ -359,20 +331,18 @@ def test_once_it_is_over_nobody_is_let_in_whoever_leaves():
         for connection in place.server.connections.copy():
             connection.close()
         await place.connect()
-        return place.inside
-
-    assert at(scenario) == 0
+        assert place.inside == 0
 
 
 # Idle clients.
 
 
-def test_who_is_idle_for_too_long_is_closed_and_who_waits_is_not():
-    async def scenario(place):
+async def test_who_is_idle_for_too_long_is_closed_and_who_waits_is_not():
+    async with serving(connections_max_idle_ms="100") as place:
         idle, waiting, busy = [await place.connect() for _ in range(3)]
         await ask(waiting, b"wait")
         await place.until_inside(3)
-        await until(lambda: not all(each.is_idle for each in place.server.connections))
+        await until_true(lambda: not all(each.is_idle for each in place.server.connections))
         for place.now_ms in (40, 80):
             await ask(busy)
             await answer(busy)
@@ -380,18 +350,16 @@ def test_who_is_idle_for_too_long_is_closed_and_who_waits_is_not():
         before = place.inside
         place.now_ms = 101
         place.server.look_after()
-        return before, place.inside, await is_closed(idle)
-
-    assert at(scenario, connections_max_idle_ms="100") == (3, 2, True)
+        assert (before, place.inside, await is_closed(idle)) == (3, 2, True)
 
 
-def test_who_stops_reading_is_idle_and_who_reads_slowly_is_not():
-    async def scenario(place):
+async def test_who_stops_reading_is_idle_and_who_reads_slowly_is_not():
+    async with serving(connections_max_idle_ms="100") as place:
         stuck, slow = [await place.connect() for _ in range(2)]
         for client in (stuck, slow):
             await ask(client, b"much")
         port = slow.getsockname()[1]
-        await until(lambda: [each.is_idle for each in place.server.connections] == [False] * 2)
+        await until_true(lambda: [each.is_idle for each in place.server.connections] == [False] * 2)
         (theirs,) = (each for each in place.server.connections if each.address[1] == port)
         inside = []
         for place.now_ms in (0, 90, 180):
@@ -400,17 +368,13 @@ def test_who_stops_reading_is_idle_and_who_reads_slowly_is_not():
                 await asyncio.get_running_loop().sock_recv(slow, 1 << 18)
             place.server.look_after()
             inside.append(place.inside)
-        return inside
-
-    assert at(scenario, connections_max_idle_ms="100") == [2, 2, 1]
+        assert inside == [2, 2, 1]
 
 
-def test_an_idle_time_below_0_closes_nobody():
-    async def scenario(place):
+async def test_an_idle_time_below_0_closes_nobody():
+    async with serving(connections_max_idle_ms="-1") as place:
         await place.connect()
         await place.until_inside(1)
         place.now_ms = 10**12
         place.server.look_after()
-        return place.inside
-
-    assert at(scenario, connections_max_idle_ms="-1") == 1
+        assert place.inside == 1

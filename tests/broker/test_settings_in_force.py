@@ -1,15 +1,13 @@
 """Settings that are said to be used, each with what it changes."""
 
-import time
-
 import pytest
 
 from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import Producer, batch
 from tests.conformance.raw import Raw
+from tests.patience import is_done, until, until_coordinated
 
-PATIENCE_SECONDS = 30
 TEXT = b"".join(b"%d " % (n * n % 977) for n in range(20_000))
 
 
@@ -70,23 +68,19 @@ def producers_known(raw):
     create(raw, "t", partitions=1)
     produce(raw, "t", batch([b"x"], producer=Producer(5, 0, 0)))
     asked = {"topics": [{"name": "t", "partition_indexes": [0]}]}
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        (found,) = raw.ask("describe_producers", 0, asked)["topics"][0]["partitions"]
-        if not found["active_producers"]:
-            return 0
-        assert time.monotonic() < deadline, "the producer is still known"
+    until(
+        lambda: raw.ask("describe_producers", 0, asked)["topics"][0]["partitions"],
+        lambda found: not found[0]["active_producers"],
+    )
+    return 0
 
 
 def ids_known(raw):
     """How many transactional ids are known in the end, if nobody uses them."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
     asked = {"transactional_id": "unused", "transaction_timeout": 60_000}
-    raw.ask("find_coordinator", 4, {"key_type": 1, "coordinator_keys": ["unused"]})
-    while raw.ask("init_producer_id", 4, asked)["error_code"] != "none":
-        assert time.monotonic() < deadline, "there is no coordinator"
-    while raw.ask("list_transactions", 0, {})["transaction_states"]:
-        assert time.monotonic() < deadline, "the id is still known"
+    until_coordinated(raw, "unused", 1)
+    until(lambda: raw.ask("init_producer_id", 4, asked), is_done)
+    until(lambda: raw.ask("list_transactions", 0, {}), lambda told: not told["transaction_states"])
     return 0
 
 

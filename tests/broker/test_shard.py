@@ -1,7 +1,7 @@
 """Shards: decisions carried out over a log, and those who wait for them."""
 
 import asyncio
-from types import SimpleNamespace
+import contextlib
 
 import pytest
 
@@ -11,10 +11,9 @@ from strom.broker.shard import Shard
 from strom.replicated.machine import Decision, Wait
 from strom.wire.errors import ErrorCode, KafkaError
 from tests.broker.coordinating import (
-    PATIENCE_SECONDS,
     refusal,
-    until,
 )
+from tests.patience import PATIENCE_SECONDS, until_true
 
 
 class Log:
@@ -84,57 +83,48 @@ def decided(*written, reply="done", **more):
     return Decision(written, reply, **more)
 
 
-def sharding(scenario):
-    async def run():
-        log, clock = Log(), SimpleNamespace(now_ms=1000)
-        machine = Machine(log.told)
+@contextlib.asynccontextmanager
+async def sharding():
+    """A shard and its log, whose clock stands."""
+    log = Log()
 
-        def time():
-            return clock.now_ms
+    def time():
+        return 1000
 
-        async with asyncio.TaskGroup() as tasks:
-            shard = Shard(machine, log, time, time, tasks.create_task)
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                result = await scenario(shard, log, clock)
-            shard.close()
-        return result
-
-    return asyncio.run(run())
+    async with asyncio.TaskGroup() as tasks:
+        shard = Shard(Machine(log.told), log, time, time, tasks.create_task)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield shard, log
+        shard.close()
 
 
-def test_what_is_committed_at_once_is_answered_at_once():
-    async def scenario(shard, log, clock):
+async def test_what_is_committed_at_once_is_answered_at_once():
+    async with sharding() as (shard, log):
         log.committed = 100
         reply = shard.run(decided, "a", "b", transaction=(7, 1), soft=(("g", "s"),))
-        return reply, log.told
-
-    assert sharding(scenario) == (
-        "done",
-        [
+        assert reply == "done"
+        assert log.told == [
             ("append", "a", "b", (7, 1)),
             ("apply", "a", (7, 1)),
             ("apply", "b", (7, 1)),
             ("soft", "g", "s"),
-        ],
-    )
+        ]
 
 
-def test_what_was_worked_out_is_not_applied_again_unless_the_machine_declines():
-    async def scenario(shard, log, clock):
+async def test_what_was_worked_out_is_not_applied_again_unless_the_machine_declines():
+    async with sharding() as (shard, log):
         log.committed = 100
         for outcome in ("known", "of another state"):
             shard.run(decided, "a", outcome=outcome)
-        return [each for each in log.told if each[0] != "append"]
-
-    assert sharding(scenario) == [
-        ("outcome", "known"),
-        ("outcome", "of another state"),
-        ("apply", "a", None),
-    ]
+        assert [each for each in log.told if each[0] != "append"] == [
+            ("outcome", "known"),
+            ("outcome", "of another state"),
+            ("apply", "a", None),
+        ]
 
 
-def test_nobody_is_told_what_could_still_be_undone():
-    async def scenario(shard, log, clock):
+async def test_nobody_is_told_what_could_still_be_undone():
+    async with sharding() as (shard, log):
         async with asyncio.TaskGroup() as tasks:
             writer = tasks.create_task(shard.execute(decided, "a"))
             await asyncio.sleep(0)
@@ -143,25 +133,21 @@ def test_nobody_is_told_what_could_still_be_undone():
             await asyncio.sleep(0)
             before = writer.done(), reader.done()
             await log.commit()
-        return before, writer.result(), reader.result()
-
-    assert sharding(scenario) == ((False, False), "done", "read")
+        assert (before, writer.result(), reader.result()) == ((False, False), "done", "read")
 
 
-def test_what_cannot_be_written_changes_nothing():
-    async def scenario(shard, log, clock):
+async def test_what_cannot_be_written_changes_nothing():
+    async with sharding() as (shard, log):
         log.failure = KafkaError(ErrorCode.NOT_COORDINATOR)
         with pytest.raises(KafkaError):
             shard.run(decided, "a", soft=(("g", "s"),), timers=((("t",), 1000),))
         for _ in range(5):
             await asyncio.sleep(0)
-        return log.told
-
-    assert sharding(scenario) == []
+        assert log.told == []
 
 
-def test_who_waits_is_answered_by_a_later_decision():
-    async def scenario(shard, log, clock):
+async def test_who_waits_is_answered_by_a_later_decision():
+    async with sharding() as (shard, log):
         log.committed = 100
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(shard.execute(decided, reply=Wait(("join", "m"))))
@@ -169,22 +155,21 @@ def test_who_waits_is_answered_by_a_later_decision():
             await asyncio.sleep(0)
             before = waiting.done()
             shard.run(decided, answers=((("join", "m"), "joined"), (("join", "x"), "nobody")))
-        return before, waiting.result(), again.result()
-
-    assert sharding(scenario) == (False, "joined", "joined")
+        assert (before, waiting.result(), again.result()) == (False, "joined", "joined")
 
 
-def test_who_completes_the_round_gets_its_answer_from_its_own_decision():
-    async def scenario(shard, log, clock):
+async def test_who_completes_the_round_gets_its_answer_from_its_own_decision():
+    async with sharding() as (shard, log):
         log.committed = 100
         answers = ((("join", "m"), "joined"),)
-        return await shard.execute(decided, "a", reply=Wait(("join", "m")), answers=answers)
+        assert (
+            await shard.execute(decided, "a", reply=Wait(("join", "m")), answers=answers)
+            == "joined"
+        )
 
-    assert sharding(scenario) == "joined"
 
-
-def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_gone():
-    async def scenario(shard, log, clock):
+async def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_gone():
+    async with sharding() as (shard, log):
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(shard.execute(decided, reply=Wait(("m",))))
             await asyncio.sleep(0)
@@ -194,13 +179,11 @@ def test_answers_wait_until_what_they_say_is_committed_even_if_who_decided_is_go
             await asyncio.sleep(0)
             before = waiting.done()
             await log.commit()
-        return before, waiting.result()
-
-    assert sharding(scenario) == (False, "joined")
+        assert (before, waiting.result()) == (False, "joined")
 
 
-def test_answers_that_were_not_committed_are_refusals():
-    async def scenario(shard, log, clock):
+async def test_answers_that_were_not_committed_are_refusals():
+    async with sharding() as (shard, log):
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait(("m",)))))
             await asyncio.sleep(0)
@@ -208,65 +191,56 @@ def test_answers_that_were_not_committed_are_refusals():
             last = tasks.create_task(refusal(shard.execute(decided, "a", answers=answers)))
             await asyncio.sleep(0)
             await log.commit(KafkaError(ErrorCode.NOT_COORDINATOR))
-        return waiting.result(), last.result()
+        assert waiting.result() == ErrorCode.NOT_COORDINATOR
+        assert last.result() == ErrorCode.NOT_COORDINATOR
 
-    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
 
-
-def test_who_gave_up_waiting_is_forgotten():
-    async def scenario(shard, log, clock):
+async def test_who_gave_up_waiting_is_forgotten():
+    async with sharding() as (shard, _):
         async with asyncio.TaskGroup() as tasks:
             gone = tasks.create_task(shard.execute(decided, reply=Wait(("m",))))
             await asyncio.sleep(0)
             assert ("m",) in shard._waiting
             gone.cancel()
-        return dict(shard._waiting)
-
-    assert sharding(scenario) == {}
+        assert dict(shard._waiting) == {}
 
 
-def test_who_waits_for_a_shard_that_ends_must_look_elsewhere():
-    async def scenario(shard, log, clock):
+async def test_who_waits_for_a_shard_that_ends_must_look_elsewhere():
+    async with sharding() as (shard, _):
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(refusal(shard.execute(decided, reply=Wait(("m",)))))
             await asyncio.sleep(0)
             shard.close()
-        return waiting.result(), await refusal(shard.execute(decided))
+        assert waiting.result() == ErrorCode.NOT_COORDINATOR
+        assert await refusal(shard.execute(decided)) == ErrorCode.NOT_COORDINATOR
 
-    assert sharding(scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
 
-
-def test_timers_ask_the_machine_and_its_decision_is_carried_out():
-    async def scenario(shard, log, clock):
+async def test_timers_ask_the_machine_and_its_decision_is_carried_out():
+    async with sharding() as (shard, log):
         log.committed = 100
         shard.machine.due = decided("b")
         shard.run(decided, timers=((("session", "m"), 1000),))
-        await until(lambda: len(log.told) == 3)
-        return log.told
-
-    assert sharding(scenario) == [
-        ("timer", ("session", "m")),
-        ("append", "b", None),
-        ("apply", "b", None),
-    ]
+        await until_true(lambda: len(log.told) == 3)
+        assert log.told == [
+            ("timer", ("session", "m")),
+            ("append", "b", None),
+            ("apply", "b", None),
+        ]
 
 
 @pytest.mark.parametrize("failure", [KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ValueError()])
-def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
+async def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
     """And it is tried again: a chore that failed once would never be done."""
     monkeypatch.setattr(shards, "RETRY_MS", 0)
     monkeypatch.setattr(shards, "FAULT_RETRY_MS", 0)
-
-    async def scenario(shard, log, clock):
+    async with sharding() as (shard, log):
         log.committed = 100
         shard.machine.due = failure
         shard.run(decided, timers=((("a",), 1000), (("b",), 1000)))
-        await until(lambda: len(log.told) == 2)
+        await until_true(lambda: len(log.told) == 2)
         shard.machine.due = decided("x")
-        await until(lambda: log.told.count(("apply", "x", None)) == 2)
-        return {told[1] for told in log.told if told[0] == "timer"}
-
-    assert sharding(scenario) == {("a",), ("b",)}
+        await until_true(lambda: log.told.count(("apply", "x", None)) == 2)
+        assert {told[1] for told in log.told if told[0] == "timer"} == {("a",), ("b",)}
 
 
 @pytest.mark.parametrize(
@@ -276,12 +250,11 @@ def test_what_is_due_and_fails_costs_no_other_timer(failure, monkeypatch):
         (ValueError(), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_all_who_wait_for_what_is_due_are_refused_if_it_fails(failure, told, monkeypatch):
+async def test_all_who_wait_for_what_is_due_are_refused_if_it_fails(failure, told, monkeypatch):
     """They ask again; it is tried again too."""
     monkeypatch.setattr(shards, "RETRY_MS", 0)
     monkeypatch.setattr(shards, "FAULT_RETRY_MS", 0)
-
-    async def scenario(shard, log, clock):
+    async with sharding() as (shard, log):
         log.committed = 100
         shard.machine.due = failure
         async with asyncio.TaskGroup() as tasks:
@@ -294,41 +267,34 @@ def test_all_who_wait_for_what_is_due_are_refused_if_it_fails(failure, told, mon
             shard.run(decided, timers=((("turn", "g"), 1000),))
         shard.machine.due = decided("b", answers=((("turn", "h", "a"), "answer"),))
         answer = await answer_of(other)
-        return [each.result() for each in waiting], answer
-
-    assert sharding(scenario) == ([told, told], "answer")
+        assert ([each.result() for each in waiting], answer) == ([told, told], "answer")
 
 
-def test_who_asks_while_an_answer_is_being_committed_waits_for_the_next_one():
-    async def scenario(shard, log, clock):
+async def test_who_asks_while_an_answer_is_being_committed_waits_for_the_next_one():
+    async with sharding() as (shard, log):
         first = shard.carry_out(decided(reply=Wait(("m",))))
         shard.run(decided, "a", answers=((("m",), "one"),)).close()
         second = shard.carry_out(decided(reply=Wait(("m",))))
         shard.run(decided, "b", answers=((("m",), "two"),)).close()
         await asyncio.sleep(0)
         await log.commit()
-        return await answer_of(first), await answer_of(second)
-
-    assert sharding(scenario) == ("one", "two")
+        assert (await answer_of(first), await answer_of(second)) == ("one", "two")
 
 
-def test_whose_answer_is_not_committed_when_a_shard_ends_must_look_elsewhere():
-    async def scenario(shard, log, clock):
+async def test_whose_answer_is_not_committed_when_a_shard_ends_must_look_elsewhere():
+    async with sharding() as (shard, log):
         pending = shard.carry_out(decided(reply=Wait(("m",))))
         shard.run(decided, "a", answers=((("m",), "answer"),)).close()
         await asyncio.sleep(0)
         shard.close()
         told = await refusal(answer_of(pending))
         await log.commit()
-        return told
-
-    assert sharding(scenario) is ErrorCode.NOT_COORDINATOR
+        assert told is ErrorCode.NOT_COORDINATOR
 
 
-def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeypatch):
+async def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeypatch):
     monkeypatch.setattr(shards, "RETRY_MS", 0)
-
-    async def scenario(shard, log, clock):
+    async with sharding() as (shard, log):
         alone = []
         shard.on_alone = lambda _, reply: alone.append(reply)
         shard.decide_alone(decided, "a")
@@ -339,7 +305,5 @@ def test_what_is_decided_alone_is_told_once_it_is_committed_however_late(monkeyp
         await asyncio.sleep(0)
         assert alone == []
         await log.commit()
-        await until(lambda: alone)
-        return alone
-
-    assert sharding(scenario) == ["done"]
+        await until_true(lambda: alone)
+        assert alone == ["done"]

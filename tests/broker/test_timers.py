@@ -1,10 +1,10 @@
 """Timers by key: each comes once, when it is due and not before, and others get their turn."""
 
 import asyncio
+import contextlib
 
 from strom.broker.timers import AT_ONCE, Timers
-
-PATIENCE_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Fired(list):
@@ -34,15 +34,12 @@ class Clock:
         return self.now_ms
 
 
-def timing(scenario):
-    async def run():
-        clock, fired = Clock(), Fired()
-        timers = Timers(clock, clock, fired.note)
-        await scenario(clock, timers, fired)
-        timers.close()
-        return fired
-
-    return asyncio.run(run())
+@contextlib.asynccontextmanager
+async def timing():
+    clock, fired = Clock(), Fired()
+    timers = Timers(clock, clock, fired.note)
+    yield clock, timers, fired
+    timers.close()
 
 
 async def turns(count=3):
@@ -51,8 +48,8 @@ async def turns(count=3):
         await asyncio.sleep(0)
 
 
-def test_timers_come_in_the_order_of_their_times_and_once():
-    async def scenario(clock, timers, fired):
+async def test_timers_come_in_the_order_of_their_times_and_once():
+    async with timing() as (clock, timers, fired):
         for key, due_ms in (("c", 1030), ("a", 1010), ("b", 1020)):
             timers.set((key,), due_ms)
         clock.now_ms = 1020
@@ -62,12 +59,11 @@ def test_timers_come_in_the_order_of_their_times_and_once():
         assert fired == [("a",), ("b",), ("now",)]
         clock.now_ms = 1030
         await fired.until(4)
+    assert fired == [("a",), ("b",), ("now",), ("c",)]
 
-    assert timing(scenario) == [("a",), ("b",), ("now",), ("c",)]
 
-
-def test_a_timer_that_was_moved_to_later_comes_later_and_does_not_pile_up():
-    async def scenario(clock, timers, fired):
+async def test_a_timer_that_was_moved_to_later_comes_later_and_does_not_pile_up():
+    async with timing() as (clock, timers, fired):
         for due_ms in range(1001, 2001):
             timers.set(("session", "m"), due_ms)
         assert len(timers._queue) == 1
@@ -78,12 +74,11 @@ def test_a_timer_that_was_moved_to_later_comes_later_and_does_not_pile_up():
         assert fired == [("other",)]
         clock.now_ms = 2000
         await fired.until(2)
+    assert fired == [("other",), ("session", "m")]
 
-    assert timing(scenario) == [("other",), ("session", "m")]
 
-
-def test_a_timer_that_was_moved_to_earlier_comes_earlier_and_once():
-    async def scenario(clock, timers, fired):
+async def test_a_timer_that_was_moved_to_earlier_comes_earlier_and_once():
+    async with timing() as (clock, timers, fired):
         timers.set(("a",), 900_000)
         timers.set(("a",), 1001)
         clock.now_ms = 1001
@@ -92,67 +87,58 @@ def test_a_timer_that_was_moved_to_earlier_comes_earlier_and_once():
         timers.set(("b",), 899_999)
         await fired.until(2)
         await turns()
+    assert fired == [("a",), ("b",)]
 
-    assert timing(scenario) == [("a",), ("b",)]
 
-
-def test_a_forgotten_timer_does_not_come():
-    async def scenario(clock, timers, fired):
+async def test_a_forgotten_timer_does_not_come():
+    async with timing() as (_, timers, fired):
         timers.set(("a",), 1000)
         timers.set(("b",), 1000)
         timers.set(("a",), None)
         timers.set(("never set",), None)
         await fired.until(1)
         await turns()
-
-    assert timing(scenario) == [("b",)]
-
-
-def test_one_that_is_forgotten_by_another_of_the_same_moment_does_not_come():
-    async def run():
-        fired = Fired()
-
-        def fire(key):
-            fired.note(key)
-            timers.set(("b",), None)
-
-        clock = Clock()
-        timers = Timers(clock, clock, fire)
-        timers.set(("a",), 1000)
-        timers.set(("b",), 1000)
-        await fired.until(1)
-        await turns()
-        return fired
-
-    assert asyncio.run(run()) == [("a",)]
+    assert fired == [("b",)]
 
 
-def test_what_is_set_for_now_meanwhile_waits_for_the_next_turn():
+async def test_one_that_is_forgotten_by_another_of_the_same_moment_does_not_come():
+    fired = Fired()
+
+    def fire(key):
+        fired.note(key)
+        timers.set(("b",), None)
+
+    clock = Clock()
+    timers = Timers(clock, clock, fire)
+    timers.set(("a",), 1000)
+    timers.set(("b",), 1000)
+    await fired.until(1)
+    await turns()
+    assert fired == [("a",)]
+
+
+async def test_what_is_set_for_now_meanwhile_waits_for_the_next_turn():
     """A clean-up that goes on in portions must not keep the loop."""
+    fired = []
 
-    async def run():
-        fired = []
+    def fire(key):
+        fired.append(key)
+        if len(fired) < 5:
+            timers.set(key, 1000)
 
-        def fire(key):
-            fired.append(key)
-            if len(fired) < 5:
-                timers.set(key, 1000)
-
-        clock = Clock()
-        timers = Timers(clock, clock, fire)
-        timers.set(("a",), 1000)
-        seen = []
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while len(fired) < 5:
-                await asyncio.sleep(0)
-                seen.append(len(fired))
-        return seen
-
-    assert set(range(1, 6)) <= set(asyncio.run(run()))
+    clock = Clock()
+    timers = Timers(clock, clock, fire)
+    timers.set(("a",), 1000)
+    seen = []
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(fired) < 5:
+            await asyncio.sleep(0)
+            seen.append(len(fired))
+    assert set(range(1, 6)) <= set(seen)
 
 
-def test_many_that_are_due_at_once_come_in_portions():
-    async def scenario(clock, timers, fired):
+async def test_many_that_are_due_at_once_come_in_portions():
+    async with timing() as (_, timers, fired):
         for number in range(3 * AT_ONCE):
             timers.set((str(number),), 1000)
         portions = set()
@@ -161,17 +147,15 @@ def test_many_that_are_due_at_once_come_in_portions():
                 await asyncio.sleep(0)
                 portions.add(len(fired))
         assert {AT_ONCE, 2 * AT_ONCE} <= portions
+    assert len(fired) == 3 * AT_ONCE
 
-    assert len(timing(scenario)) == 3 * AT_ONCE
 
-
-def test_nothing_comes_after_the_end():
-    async def scenario(clock, timers, fired):
+async def test_nothing_comes_after_the_end():
+    async with timing() as (_, timers, fired):
         timers.set(("a",), 1000)
         timers.close()
         await turns(5)
-
-    assert timing(scenario) == []
+    assert fired == []
 
 
 def test_a_clock_that_is_set_moves_no_timer():

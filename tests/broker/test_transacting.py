@@ -215,43 +215,35 @@ def test_one_that_does_not_end_is_told_at_last(scene):
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_what_ends_while_the_coordinator_is_asked_is_not_open(scene, ends):
+async def test_what_ends_while_the_coordinator_is_asked_is_not_open(scene, ends):
     run, machine = scene.shard.run, scene.shard.machine
     run(machine.add_partitions, "t", scene.producer, {A, B}, version=0, now_ms=1)
-
-    async def scenario():
-        scene.shard.commit = asyncio.Event()
-        coming = asyncio.ensure_future(scene.join(A, B, version=VERIFIES))
-        await asyncio.sleep(0)
-        if ends:
-            # As a marker does that is written into the partition.
-            scene.first_batches.end(A, scene.producer.id)
-        scene.shard.commit.set()
-        return await coming
-
-    refused = asyncio.run(scenario())
+    scene.shard.commit = asyncio.Event()
+    coming = asyncio.ensure_future(scene.join(A, B, version=VERIFIES))
+    await asyncio.sleep(0)
+    if ends:
+        # As a marker does that is written into the partition.
+        scene.first_batches.end(A, scene.producer.id)
+    scene.shard.commit.set()
+    refused = await coming
     assert len(scene.first_batches) == 0
     expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
     assert {place: error.code for place, error in refused.items()} == expected
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_what_was_open_may_end_while_the_coordinator_is_asked_about_others(scene, ends):
+async def test_what_was_open_may_end_while_the_coordinator_is_asked_about_others(scene, ends):
     """With version 1 the marker has the epoch of the batch, which nothing else would refuse."""
     run, machine = scene.shard.run, scene.shard.machine
     run(machine.add_partitions, "t", scene.producer, {A, B}, version=0, now_ms=1)
     scene.open(A)
-
-    async def scenario():
-        scene.shard.commit = asyncio.Event()
-        coming = asyncio.ensure_future(scene.join(A, B, version=VERIFIES))
-        await asyncio.sleep(0)
-        if ends:
-            scene.end(A)
-        scene.shard.commit.set()
-        return await coming
-
-    refused = asyncio.run(scenario())
+    scene.shard.commit = asyncio.Event()
+    coming = asyncio.ensure_future(scene.join(A, B, version=VERIFIES))
+    await asyncio.sleep(0)
+    if ends:
+        scene.end(A)
+    scene.shard.commit.set()
+    refused = await coming
     expected = {A: ErrorCode.INVALID_TXN_STATE} if ends else {}
     assert {place: error.code for place, error in refused.items()} == expected
 

@@ -28,22 +28,18 @@ def test_few_are_done_at_once():
     assert answer_each(most, double, len, in_thread, pytest.fail) == AT_ONCE
 
 
-def test_others_get_their_turn_between_portions_of_many():
+async def test_others_get_their_turn_between_portions_of_many():
     seen = []
+    turns = []
 
-    async def run():
-        turns = []
+    def work(number):
+        seen.append(len(turns))
+        return number
 
-        def work(number):
-            seen.append(len(turns))
-            return number
-
-        counting = asyncio.create_task(count_turns(turns))
-        reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread, pytest.fail).work
-        counting.cancel()
-        return reply
-
-    reply = asyncio.run(run())
+    counting = asyncio.create_task(count_turns(turns))
+    reply = await answer_each(range(AT_ONCE * 5), work, list, in_thread, pytest.fail).work
+    counting.cancel()
+    reply = reply
     assert isinstance(reply, Large)
     assert reply.build() == list(range(AT_ONCE * 5))
     portions = [seen.count(turn) for turn in sorted(set(seen))]
@@ -71,14 +67,11 @@ class Shelf:
 
 
 @pytest.mark.parametrize("count", [4, AT_ONCE + 1], ids=["few", "many"])
-def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once(count):
+async def test_what_is_missing_is_fetched_by_a_thread_and_all_is_done_once(count):
     shelf = Shelf({1, 3})
-
-    async def run():
-        reply = await answer_each(range(count), shelf.look, list, in_thread, pytest.fail).work
-        return reply.build() if isinstance(reply, Large) else reply
-
-    assert asyncio.run(run()) == sorted(shelf.taken) == list(range(count))
+    reply = await answer_each(range(count), shelf.look, list, in_thread, pytest.fail).work
+    done = reply.build() if isinstance(reply, Large) else reply
+    assert done == sorted(shelf.taken) == list(range(count))
     assert len(shelf.fetchers) == 2
     assert threading.get_ident() not in shelf.fetchers
 
@@ -118,7 +111,7 @@ def test_a_look_up_that_cannot_be_read_is_tried_again(failures):
 
 @pytest.mark.parametrize("count", [3, AT_ONCE + 3])
 @pytest.mark.parametrize("is_cold", [True, False])
-def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
+async def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
     def fail():
         raise OSError("broken")
 
@@ -132,8 +125,6 @@ def test_a_partition_that_cannot_be_read_spoils_no_other(count, is_cold):
     def failed(number, error):
         return f"{number}: {error}"
 
-    async def answered():
-        reply = await answer_each(range(count), look, list, in_thread, failed).work
-        return reply.build() if isinstance(reply, Large) else reply
-
-    assert asyncio.run(answered()) == [0, "1: broken", *range(2, count)]
+    reply = await answer_each(range(count), look, list, in_thread, failed).work
+    done = reply.build() if isinstance(reply, Large) else reply
+    assert done == [0, "1: broken", *range(2, count)]

@@ -17,7 +17,8 @@ from strom.testing.broker import LocalBroker
 from strom.testing.disk import FakeDisk
 from tests.broker.api.conftest import create, log_directories, offsets, produce
 from tests.conformance.batches import NOW_MS, batch, headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 TOPIC = "flug"
 ONE, TWO = "/data/one", "/data/two"

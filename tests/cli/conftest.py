@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from strom.cli.app import app
-from tests.conformance.raw import PATIENCE_SECONDS
+from tests.patience import is_done, until, until_coordinated
 
 
 @pytest.fixture(scope="session")
@@ -82,14 +81,8 @@ def commit(raw, group, topic, offset, *, partition=0, metadata=""):
     place |= {"committed_metadata": metadata}
     asked = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": ""}
     asked |= {"topics": [{"name": topic, "partitions": [place]}]}
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        (told,) = raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"]
-        if told["error_code"] == "none":
-            return
-        # The first group of a cluster has to wait for its coordinator; who asks has it made.
-        raw.ask("find_coordinator", 4, {"key_type": 0, "coordinator_keys": [group]})
-    raise AssertionError(told)
+    until_coordinated(raw, group)
+    until(lambda: raw.ask("offset_commit", 8, asked)["topics"][0]["partitions"][0], is_done)
 
 
 @pytest.fixture

@@ -19,10 +19,9 @@ from tests.broker.api.conftest import produce
 from tests.cli.conftest import commit
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
-
-PATIENCE_SECONDS = 60
 
 
 def described(on_cluster, group):

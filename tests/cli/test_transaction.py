@@ -1,7 +1,6 @@
 """`strom transaction` on a broker with real transactions, and with one that hangs."""
 
 import json
-import time
 import uuid
 
 import pytest
@@ -11,7 +10,8 @@ from strom.cli import transaction as cli_transaction
 from strom.testing.broker import LocalBroker
 from tests.conformance.batches import TRANSACTIONAL, batch
 from tests.conformance.batches import Producer as Writer
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import is_done, until, until_coordinated
 
 
 @pytest.fixture
@@ -67,11 +67,8 @@ def test_an_id_that_has_begun_nothing_is_described(on_cluster, bootstrap):
 def begin_nothing(raw, name):
     """Become the producer of a transactional id: its id and epoch."""
     asked = {"transactional_id": name, "transaction_timeout": 60_000}
-    # Whoever asks first has the coordinators' topic made.
-    raw.ask("find_coordinator", 4, {"key_type": 1, "coordinator_keys": [name]})
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (told := raw.ask("init_producer_id", 4, asked))["error_code"] != "none":
-        assert time.monotonic() < deadline, told
+    until_coordinated(raw, name, 1)
+    told = until(lambda: raw.ask("init_producer_id", 4, asked), is_done)
     return told["producer_id"], told["producer_epoch"]
 
 

@@ -1,7 +1,6 @@
 """A broker as the book uses one: small commands, and a look at what they leave on the disk."""
 
 import os
-import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
@@ -13,9 +12,8 @@ from confluent_kafka.admin import (
 )
 
 from tests.conformance.batches import batch
-from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60
 #: For who wants to see what is deleted go.
 SOON = {"log.retention.check.interval.ms": "20", "log.segment.delete.delay.ms": "1"}
 
@@ -75,14 +73,6 @@ class Book:
 
     def text(self, name):
         return (self.directory / name).read_text().splitlines()
-
-    def until(self, condition):
-        """Wait for it; the questions in between keep this from being a busy loop."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        with Raw(self.bootstrap) as raw:
-            while not condition():
-                assert time.monotonic() < deadline, "it never came to be"
-                raw.ask("metadata", 12, {"topics": []})
 
 
 def produce_one(raw, topic, acks=1):

@@ -20,8 +20,7 @@ with warnings.catch_warnings():
 
 from tests.conformance.batches import headers
 from tests.conformance.raw import Raw
-
-PATIENCE_SECONDS = 60
+from tests.patience import PATIENCE_SECONDS
 
 
 class Sent(NamedTuple):

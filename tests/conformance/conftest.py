@@ -20,6 +20,14 @@ def strom():
         yield process
 
 
+@pytest.fixture(scope="module")
+def broker(request):
+    """A broker for the tests of one module, with its SETTINGS."""
+    name = request.path.stem.removeprefix("test_").replace("_", "-")
+    with nodes.running_strom(name, **request.module.SETTINGS) as process:
+        yield process
+
+
 @pytest.fixture(params=["strom", "kafka"])
 def either(request):
     """Strom, then Apache Kafka: what holds for one must hold for the other."""

@@ -23,8 +23,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.conformance.batches import TRANSACTIONAL, batch
 from tests.conformance.batches import Producer as Author
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until
 
-PATIENCE_SECONDS = 60
 TIMEOUT_MS = 60_000
 PARTITIONS = 2
 #: How much goes into one transaction: there shall be many.
@@ -398,10 +398,11 @@ def read_committed(bootstrap, topic, partitions):
 
 def until_closed(bootstrap, topic, partitions):
     """Wait for the ends that are on their way, also those of the dead whose time is not up yet."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len({tuple(end_offsets(bootstrap, topic, partitions, each)) for each in (0, 1)}) > 1:
-        assert time.monotonic() < deadline, "a transaction is open for good"
-        PAUSE.wait(0.05)
+
+    def ends_are_one():
+        return len({tuple(end_offsets(bootstrap, topic, partitions, each)) for each in (0, 1)}) == 1
+
+    until(ends_are_one, told=lambda: "a transaction is open for good")
 
 
 def end_offsets(bootstrap, topic, partitions, isolation_level):

@@ -1,9 +1,8 @@
 """Members of classic groups in a conversation: each has a connection, and a name of its own."""
 
-import time
-
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.transcript import Transcript
+from tests.patience import until, until_coordinated
 
 #: Long enough for nothing to end by itself, and so short that one can wait for it.
 LONG_MS, SHORT_MS = 60_000, 700
@@ -26,17 +25,16 @@ class Talk(Transcript):
 
     def coordinated(self, group):
         """Wait until the group has a coordinator that answers."""
-        asked = {"key_type": 0, "coordinator_keys": [group]}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            (found,) = self.raw.ask("find_coordinator", 4, asked)["coordinators"]
-            beat = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
-            if found["error_code"] == "none":
-                (state,) = self.raw.ask("describe_groups", 6, {"groups": [group]})["groups"]
-                answer = self.raw.ask("heartbeat", 4, beat)
-                if state["error_code"] not in BUSY and answer["error_code"] not in BUSY:
-                    return
-        raise AssertionError(f"{group} has no coordinator")
+        beat = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+        until_coordinated(self.raw, group)
+        until(
+            lambda: self.raw.ask("describe_groups", 6, {"groups": [group]})["groups"],
+            lambda states: states[0]["error_code"] not in BUSY,
+        )
+        until(
+            lambda: self.raw.ask("heartbeat", 4, beat),
+            lambda answer: answer["error_code"] not in BUSY,
+        )
 
     def member(self, name, **other):
         made = Member(self, name, **other)
@@ -67,12 +65,7 @@ class Talk(Transcript):
 
     def until(self, ask, *codes):
         """Ask until one of these codes is the answer; return that answer."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            answer = ask()
-            if answer["error_code"] in codes:
-                return answer
-        raise AssertionError(f"never {codes}, but {answer}")
+        return until(ask, lambda answer: answer["error_code"] in codes)
 
     def describe(self, *groups, version=6, **other):
         """Describe groups, this conversation's own if none is named."""

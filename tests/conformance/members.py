@@ -8,7 +8,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections import Counter
 
@@ -16,6 +15,10 @@ import confluent_kafka
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AioRange
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AioRoundRobin
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests import patience
+from tests.patience import PATIENCE_SECONDS
 
 with warnings.catch_warnings():
     # kafka-python reads its schemas, while it is imported, in a way that is going out of use.
@@ -25,7 +28,6 @@ with warnings.catch_warnings():
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.05
 #: kafka-python takes what it has no time left for as failed, a commit before a round too.
 POLL_LONG_MS = 400
@@ -37,11 +39,13 @@ DYING_SESSION_MS = 5_000
 class Reader(threading.Thread):
     """A member of a group that reads until it is stopped."""
 
+    default_strategy = "range"
+
     def __init__(self, bootstrap, group, topics, **options):
         super().__init__(daemon=True)
         self.bootstrap, self.group, self.topics = bootstrap, group, topics
         self.instance = options.pop("instance", None)
-        self.strategy = options.pop("strategy", "range")
+        self.strategy = options.pop("strategy", self.default_strategy)
         self.max_poll_ms = options.pop("max_poll_ms", MAX_POLL_MS)
         self.session_ms = options.pop("session_ms", SESSION_MS)
         assert not options, options
@@ -88,22 +92,30 @@ class ConfluentReader(Reader):
 
     name = "confluent"
 
-    def serve(self):
-        config = {
-            "bootstrap.servers": self.bootstrap,
-            "group.id": self.group,
-            "auto.offset.reset": "earliest",
+    def options(self):
+        """What the protocol of the group asks for."""
+        return {
             "partition.assignment.strategy": self.strategy,
             "session.timeout.ms": self.session_ms,
             "heartbeat.interval.ms": HEARTBEAT_MS,
             "max.poll.interval.ms": self.max_poll_ms,
+        }
+
+    def is_incremental(self):
+        return self.strategy == "cooperative-sticky"
+
+    def serve(self):
+        config = self.options() | {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": self.group,
+            "auto.offset.reset": "earliest",
             "topic.metadata.refresh.interval.ms": 300,
             "log_level": 0,
         }
         if self.instance:
             config["group.instance.id"] = self.instance
         consumer = confluent_kafka.Consumer(config)
-        incremental = self.strategy == "cooperative-sticky"
+        incremental = self.is_incremental()
 
         def on_assign(_, partitions):
             self.given.append(places(partitions))
@@ -124,6 +136,42 @@ class ConfluentReader(Reader):
             self.note(places(consumer.assignment()), read)
         consumer.close()
         self.has = frozenset()
+
+
+class NewReader(ConfluentReader):
+    """By librdkafka, with the consumer protocol."""
+
+    name = "consumer protocol"
+
+    default_strategy = "uniform"
+
+    def options(self):
+        return {"group.protocol": "consumer", "group.remote.assignor": self.strategy}
+
+    def is_incremental(self):
+        return True
+
+
+def noting(reader, base):
+    """A listener that notes what the reader is given and what is taken from it."""
+
+    class Noting(base):
+        def on_partitions_revoked(self, revoked):
+            reader.taken.append(places(revoked))
+
+        def on_partitions_assigned(self, assigned):
+            reader.given.append(places(assigned))
+
+    return Noting()
+
+
+def values_in(found):
+    """(topic, partition, value) of what was read, by partition."""
+    return [
+        (each.topic, each.partition, each.value.decode())
+        for batch in found.values()
+        for each in batch
+    ]
 
 
 class KafkaPythonReader(Reader):
@@ -148,24 +196,10 @@ class KafkaPythonReader(Reader):
             max_poll_interval_ms=self.max_poll_ms,
             metadata_max_age_ms=300,
         )
-        outer = self
-
-        class Noting(kafka.ConsumerRebalanceListener):
-            def on_partitions_revoked(self, revoked):
-                outer.taken.append(places(revoked))
-
-            def on_partitions_assigned(self, assigned):
-                outer.given.append(places(assigned))
-
-        consumer.subscribe(self.topics, listener=Noting())
+        consumer.subscribe(self.topics, listener=noting(self, kafka.ConsumerRebalanceListener))
         while not self._ended.is_set():
             self._go_on.wait()
-            found = consumer.poll(POLL_LONG_MS)
-            read = [
-                (each.topic, each.partition, each.value.decode())
-                for batch in found.values()
-                for each in batch
-            ]
+            read = values_in(consumer.poll(POLL_LONG_MS))
             self.note(places(consumer.assignment()), read)
         consumer.close()
         self.has = frozenset()
@@ -192,27 +226,13 @@ class AioReader(Reader):
             max_poll_interval_ms=self.max_poll_ms,
             metadata_max_age_ms=300,
         )
-        outer = self
-
-        class Noting(ConsumerRebalanceListener):
-            def on_partitions_revoked(self, revoked):
-                outer.taken.append(places(revoked))
-
-            def on_partitions_assigned(self, assigned):
-                outer.given.append(places(assigned))
-
-        consumer.subscribe(self.topics, listener=Noting())
+        consumer.subscribe(self.topics, listener=noting(self, ConsumerRebalanceListener))
         await consumer.start()
         try:
             while not self._ended.is_set():
                 if not self._go_on.is_set():
                     await asyncio.get_running_loop().run_in_executor(None, self._go_on.wait)
-                found = await consumer.getmany(timeout_ms=round(POLL_SECONDS * 1000))
-                read = [
-                    (each.topic, each.partition, each.value.decode())
-                    for batch in found.values()
-                    for each in batch
-                ]
+                read = values_in(await consumer.getmany(timeout_ms=round(POLL_SECONDS * 1000)))
                 self.note(places(consumer.assignment()), read)
         finally:
             await consumer.stop()
@@ -229,13 +249,13 @@ def places(partitions):
 
 def until(condition, *readers):
     """Wait until it holds; a reader that failed says so instead."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    pause = threading.Event()
-    while not condition():
+
+    def holds():
         for each in readers:
             assert each.failure is None, each.failure
-        assert time.monotonic() < deadline, [sorted(each.has) for each in readers]
-        pause.wait(POLL_SECONDS)
+        return condition()
+
+    patience.until(holds, told=lambda: [sorted(each.has) for each in readers])
 
 
 def shared(readers, partitions):
@@ -246,6 +266,46 @@ def shared(readers, partitions):
 
 def until_shared(readers, partitions):
     until(lambda: shared(readers, partitions), *readers)
+
+
+def all_of(topic, count):
+    return [(topic, partition) for partition in range(count)]
+
+
+def read_by(*readers):
+    return Counter(value for each in readers for _, _, value in each.read)
+
+
+class World:
+    """Topics and groups of one test."""
+
+    def __init__(self, bootstrap, name):
+        self.bootstrap, self.name = bootstrap, name
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self.readers = []
+
+    def topic(self, partitions, suffix=""):
+        topic = f"{self.name}{suffix}"
+        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+        return topic
+
+    def send(self, topic, partitions, values):
+        """Send values round the partitions."""
+        producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        for number, value in enumerate(values):
+            producer.produce(topic, value.encode(), partition=number % partitions)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
+    def reader(self, kind, *topics, group="", **options):
+        group = f"{self.name}{group}"
+        made = kind(self.bootstrap, group, list(topics or [self.name]), **options)
+        self.readers.append(made)
+        return made
+
+    def close(self):
+        for each in self.readers:
+            if each.is_alive():
+                each.end()
 
 
 class Killed:
@@ -277,7 +337,7 @@ def eval_place(text):
 def main():
     """Read as a member until killed; tell when there are partitions."""
     kind, bootstrap, group, topic = sys.argv[1:]
-    made = {each.name: each for each in READERS}[kind]
+    made = {each.name: each for each in (*READERS, NewReader)}[kind]
     reader = made(bootstrap, group, [topic], session_ms=DYING_SESSION_MS)
     until(lambda: reader.has, reader)
     sys.stdout.write(" ".join(f"{name}:{number}" for name, number in reader.has) + "\n")

@@ -20,8 +20,9 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
+from tests.patience import PATIENCE_SECONDS
+
 #: Longer than any machine stalls.
-PATIENCE_SECONDS = 60
 NO_ID = UUID(int=0)
 
 

@@ -13,9 +13,10 @@ from confluent_kafka.admin import ConfigResource, NewPartitions
 
 from tests import nodes
 from tests.conformance.batches import NOW_MS, headers
-from tests.conformance.book import PATIENCE_SECONDS, SOON
+from tests.conformance.book import SOON
 from tests.conformance.clients import CODECS, Confluent, Sent
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 
 def test_without_compaction_old_messages_of_a_key_stay(book):

@@ -15,9 +15,10 @@ from strom.broker.broker import StorageLostError
 from strom.broker.host import Host
 from strom.log.disk import RealDisk, RealFile
 from tests.conformance.batches import NOW_MS, batch, headers
-from tests.conformance.book import PATIENCE_SECONDS, SOON, Book, answered, produce_one
+from tests.conformance.book import SOON, Book, answered, produce_one
 from tests.conformance.clients import Confluent, Sent
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until
 
 CHECKPOINTS = [
     "cleaner-offset-checkpoint",
@@ -49,7 +50,7 @@ def test_the_directory_of_a_new_broker(book):
     assert re.fullmatch(r"\S{22}", meta["cluster.id"])
     node.create("datei-struktur", 3)
     noted = [f"datei-struktur {n} 0" for n in range(3)]
-    node.until(lambda: node.text("replication-offset-checkpoint") == ["0", "3", *noted])
+    until(lambda: node.text("replication-offset-checkpoint") == ["0", "3", *noted])
     partitions = [f"datei-struktur-{n}" for n in range(3)]
     assert node.files() == sorted(CHECKPOINTS + KRAFT + partitions)
     for each in partitions:
@@ -70,7 +71,7 @@ def test_batches_have_the_sizes_of_the_book(book):
     assert [each.size for each in headers(data)] == [70, 80, 72]
     assert len(data) == 222
     expected = ["0", "1", "datei-struktur 0 4"]
-    node.until(lambda: node.text("replication-offset-checkpoint") == expected)
+    until(lambda: node.text("replication-offset-checkpoint") == expected)
 
 
 def test_segments_roll_when_a_message_arrives(book):
@@ -102,7 +103,7 @@ def test_a_deleted_topic_waits_a_while_under_another_name(book):
     def waiting():
         return [name for name in node.files() if renamed.fullmatch(name)]
 
-    node.until(lambda: len(waiting()) == 3)
+    until(lambda: len(waiting()) == 3)
     rescued = [name for name in waiting() if node.files(name)[0].endswith(".index")]
     assert len(rescued) == 3
     assert [name for name in node.files() if name not in waiting()] == sorted(CHECKPOINTS + KRAFT)
@@ -134,8 +135,8 @@ def test_retention_takes_the_active_segment_too(book):
     assert node.files("retention-test-0") == segment_files(0) + PARTITION
     node.set("retention-test", "retention.ms", "60000")
     left = segment_files(4, ".snapshot") + PARTITION
-    node.until(lambda: node.files("retention-test-0") == left)
-    node.until(lambda: node.text("recovery-point-offset-checkpoint")[2:] == ["retention-test 0 4"])
+    until(lambda: node.files("retention-test-0") == left)
+    until(lambda: node.text("recovery-point-offset-checkpoint")[2:] == ["retention-test 0 4"])
     assert node.text("retention-test-0/leader-epoch-checkpoint") == ["0", "1", "0 4"]
     assert node.segment("retention-test", 4).stat().st_size == 0
     assert node.send("retention-test", b"M5") == [(0, 4)]
@@ -151,7 +152,7 @@ def test_a_topic_is_emptied_by_its_retention(book, setting):
     node.set("flugdaten", setting, "0")
     partition = TopicPartition("flugdaten", 0)
     consumer = node.consumer()
-    node.until(lambda: consumer.get_watermark_offsets(partition) == (2, 2))
+    until(lambda: consumer.get_watermark_offsets(partition) == (2, 2))
     node.set("flugdaten", setting, "-1")
     assert node.send("flugdaten", b"drei") == [(0, 2)]
     assert node.read("flugdaten", 1, offset=2) == [b"drei"]
@@ -226,7 +227,7 @@ def test_flush_ms_flushes_by_the_clock(book):
     node.create("flugdaten", flush_ms=10)
     node.send("flugdaten", b"eins", b"zwei")
     expected = ["0", "1", "flugdaten 0 2"]
-    node.until(lambda: node.text("recovery-point-offset-checkpoint") == expected)
+    until(lambda: node.text("recovery-point-offset-checkpoint") == expected)
 
 
 def test_deleted_records_are_noted_where_the_log_begins(book):
@@ -238,7 +239,7 @@ def test_deleted_records_are_noted_where_the_log_begins(book):
     (future,) = node.admin.delete_records([place]).values()
     assert future.result().low_watermark == 2
     expected = ["0", "1", "flugdaten 0 2"]
-    node.until(lambda: node.text("log-start-offset-checkpoint") == expected)
+    until(lambda: node.text("log-start-offset-checkpoint") == expected)
 
 
 def test_preallocated_segments_have_their_size_until_they_are_left(book):

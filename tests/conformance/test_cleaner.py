@@ -5,6 +5,7 @@ Rows are named at each test; docs/requirements.md has the table of all.
 
 from tests.conformance.raw import Raw
 from tests.conformance.test_compaction import EAGER, TOPIC, VALUE, read_all, send
+from tests.patience import until
 
 KEYS = 5
 RECORDS = 60
@@ -40,7 +41,7 @@ def test_several_cleaners_clean_many_topics(book):
     """MSG-09, CMP-01, CMP-05: each log is one cleaner's, and nothing but older values is gone."""
     node = book({**EAGER, "log.cleaner.threads": "3"})
     topics = {f"preise-{number}": fill(node, f"preise-{number}") for number in range(5)}
-    node.until(lambda: all(is_clean(node.directory, topic) for topic in topics))
+    until(lambda: all(is_clean(node.directory, topic) for topic in topics))
     for topic, sent in topics.items():
         end = noted(node.directory, topic)
         newest = {key: offset for offset, key, _ in sent if offset < end}
@@ -55,7 +56,7 @@ def test_a_log_that_changes_its_directory_is_as_clean_as_before(book, tmp_path):
     fill(node, "preise")
     (here,) = (each for each in both if (each / "preise-0").exists())
     (there,) = set(both) - {here}
-    node.until(lambda: is_clean(here, "preise"))
+    until(lambda: is_clean(here, "preise"))
     # Now the cleaner leaves it alone, whether it is clean or not.
     node.set("preise", "min.cleanable.dirty.ratio", "1")
     clean, before = noted(here, "preise"), read_all(node, "preise")
@@ -64,8 +65,8 @@ def test_a_log_that_changes_its_directory_is_as_clean_as_before(book, tmp_path):
         asked = {"dirs": [{"path": str(there), "topics": topics}]}
         (told,) = raw.ask("alter_replica_log_dirs", 2, asked)["results"]
     assert told["partitions"][0]["error_code"] == "none"
-    node.until(lambda: noted(there, "preise") == clean)
-    node.until(lambda: noted(here, "preise") is None)
+    until(lambda: noted(there, "preise") == clean)
+    until(lambda: noted(here, "preise") is None)
     assert read_all(node, "preise") == before
 
 
@@ -73,7 +74,7 @@ def test_a_topic_that_comes_back_is_not_taken_for_clean(book):
     """CMP-03: what is noted of a log goes with it, or its successor would not be compacted."""
     node = book(EAGER)
     fill(node, "preise")
-    node.until(lambda: is_clean(node.directory, "preise"))
+    until(lambda: is_clean(node.directory, "preise"))
     node.delete("preise")
     node.create("preise", **TOPIC)
-    node.until(lambda: noted(node.directory, "preise") is None)
+    until(lambda: noted(node.directory, "preise") is None)

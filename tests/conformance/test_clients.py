@@ -27,12 +27,12 @@ from tests.conformance.batches import headers
 from tests.conformance.clients import (
     CLIENTS,
     CODECS,
-    PATIENCE_SECONDS,
     Confluent,
     Kcat,
     Sent,
     codecs_stored,
 )
+from tests.patience import PATIENCE_SECONDS
 
 T0 = 1_700_000_000_000
 RECORDS = [

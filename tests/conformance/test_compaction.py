@@ -15,7 +15,8 @@ from confluent_kafka.admin import ConfigResource
 
 from strom.log.dump import dump_lines
 from tests import nodes
-from tests.conformance.book import PATIENCE_SECONDS, SOON
+from tests.conformance.book import SOON
+from tests.patience import PATIENCE_SECONDS, until
 
 EAGER = {**SOON, "log.cleaner.backoff.ms": "20", "strom.http.port": "0"}
 #: What no codec makes smaller; a segment holds some seventeen of them.
@@ -72,7 +73,7 @@ def cleaned(node, topic, **more):
     node.create(topic, **TOPIC, **more)
     sent = [(b"key %d" % (n % 10), b"%d" % n + VALUE) for n in range(100)]
     assert send(node, topic, sent) == []
-    node.until(lambda: clean_offset(node, topic) == active_offset(node, topic) > 60)
+    until(lambda: clean_offset(node, topic) == active_offset(node, topic) > 60)
     return [(offset, *pair) for offset, pair in enumerate(sent)]
 
 
@@ -115,7 +116,7 @@ def test_a_tombstone_takes_its_key_and_goes_itself(book):
         send(node, "preise", filling)
         return b"gone" not in {key for _, key, _ in read_all(node, "preise")}
 
-    node.until(is_gone)
+    until(is_gone)
     assert (1, b"stays", b"2") in read_all(node, "preise")
 
 
@@ -154,12 +155,12 @@ def test_cmp_07_the_books_seventh_key(book):
     assert dumped(node, 0) == [(0, "K7", "M7"), (1, "K7", "M9")]
     node.set("compaction-test", "max.compaction.lag.ms", str(LAG_MS))
     send_at(node, "K7", "M10", now_ms - 5 * LAG_MS)
-    node.until(lambda: dumped(node, 0) == [(1, "K7", "M9")])
+    until(lambda: dumped(node, 0) == [(1, "K7", "M9")])
     assert dumped(node, 2) == [(2, "K7", "M10")]
-    node.until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(2, "snapshot"))
+    until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(2, "snapshot"))
     send_at(node, "K7", "M11", now_ms)
     send_at(node, "K7", "M12", now_ms + 1)
-    node.until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(3, "snapshot"))
+    until(lambda: listing(node) == LISTED | segment_files(0) | segment_files(3, "snapshot"))
     assert dumped(node, 3) == [(3, "K7", "M11"), (4, "K7", "M12")]
     assert dumped(node, 0) == [(2, "K7", "M10")]
     assert [each[0] for each in read_all(node, "compaction-test")] == [2, 3, 4]
@@ -248,7 +249,7 @@ def test_a_damaged_log_is_left_alone_and_counted(book):
             "kafka_log_logcleanermanager_uncleanable_partitions_count"
         ]
 
-    node.until(lambda: count() == 1)
+    until(lambda: count() == 1)
     assert clean_offset(node, "preise") == 0
 
 
@@ -258,12 +259,12 @@ def test_a_topic_goes_and_comes_back_while_it_is_cleaned(book):
     node = book(EAGER | {"log.cleaner.io.max.bytes.per.second": "400000"})
     node.create("preise", **TOPIC)
     assert send(node, "preise", [(b"k%d" % n, VALUE) for n in range(100)]) == []
-    node.until(lambda: any(each.endswith(".cleaned") for each in node.files("preise-0")))
+    until(lambda: any(each.endswith(".cleaned") for each in node.files("preise-0")))
     node.delete("preise")
     node.set("1", "log.cleaner.io.max.bytes.per.second", "1e12", ConfigResource.Type.BROKER)
     node.create("preise", **TOPIC)
     assert send(node, "preise", [(b"k", b"new")]) == []
     assert read_all(node, "preise") == [(0, b"k", b"new")]
     assert send(node, "preise", [(b"k", VALUE)] * 40) == []
-    node.until(lambda: clean_offset(node, "preise") > 0)
+    until(lambda: clean_offset(node, "preise") > 0)
     assert node.broker.broker.parts.replicas.is_complete

@@ -5,21 +5,19 @@ Rows: GRP-01 to GRP-05, GRP-11, GRP-16, GRP-18, OFS-02.
 
 import itertools
 import signal
-import subprocess
-import sys
 from collections import Counter
 
-import confluent_kafka
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions
 
 from tests import nodes
 from tests.conformance.members import (
-    POLL_SECONDS,
     ConfluentReader,
-    Reader,
-    places,
+    Killed,
+    NewReader,
+    World,
+    all_of,
+    read_by,
     until,
     until_shared,
 )
@@ -44,85 +42,28 @@ SHORT_SESSION_MS = 3000
 GROUP_RESOURCE = 32
 
 
-class NewReader(Reader):
-    """By librdkafka, with the consumer protocol."""
-
-    name = "consumer protocol"
-
-    def serve(self):
-        config = {
-            "bootstrap.servers": self.bootstrap,
-            "group.id": self.group,
-            "group.protocol": "consumer",
-            "group.remote.assignor": self.strategy,
-            "auto.offset.reset": "earliest",
-            "topic.metadata.refresh.interval.ms": 300,
-            "log_level": 0,
-        }
-        if self.instance:
-            config["group.instance.id"] = self.instance
-        consumer = confluent_kafka.Consumer(config)
-
-        def on_assign(_, partitions):
-            self.given.append(places(partitions))
-            consumer.incremental_assign(partitions)
-
-        def on_revoke(_, partitions):
-            self.taken.append(places(partitions))
-            consumer.incremental_unassign(partitions)
-
-        consumer.subscribe(self.topics, on_assign=on_assign, on_revoke=on_revoke)
-        while not self._ended.is_set():
-            self._go_on.wait()
-            found = [each for each in consumer.consume(100, POLL_SECONDS) if each.error() is None]
-            read = [(each.topic(), each.partition(), each.value().decode()) for each in found]
-            self.note(places(consumer.assignment()), read)
-        consumer.close()
-        self.has = frozenset()
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with nodes.running_strom("consumer-clients", **SETTINGS) as process:
-        yield process
-
-
 @pytest.fixture
 def world(broker, name):
-    made = World(broker.bootstrap, name)
+    made = NewWorld(broker.bootstrap, name)
     yield made
     made.close()
 
 
-class World:
-    """Topics and a group of one test."""
+class NewWorld(World):
+    """Topics and a group of one test, as the consumer protocol tells of it."""
 
     def __init__(self, bootstrap, name):
-        self.bootstrap, self.name = bootstrap, name
-        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self.readers = []
+        super().__init__(bootstrap, name)
         self.numbers = itertools.count()
-
-    def topic(self, partitions, suffix=""):
-        topic = f"{self.name}{suffix}"
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
-        return topic
 
     def send(self, topic, partitions, count=40):
         """Send values that nobody sent before, round the partitions; which."""
         sent = [f"v{next(self.numbers)}" for _ in range(count)]
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
-        for number, value in enumerate(sent):
-            producer.produce(topic, value.encode(), partition=number % partitions)
-        assert producer.flush(30) == 0
+        super().send(topic, partitions, sent)
         return sent
 
     def reader(self, kind=NewReader, *topics, **options):
-        if kind is NewReader:
-            options.setdefault("strategy", "uniform")
-        made = kind(self.bootstrap, self.name, list(topics or [self.name]), **options)
-        self.readers.append(made)
-        return made
+        return super().reader(kind, *topics, **options)
 
     def describe(self):
         """What the broker tells of the group."""
@@ -149,19 +90,6 @@ class World:
 
     def until_stable(self):
         until(lambda: self.describe()["group_state"] == "Stable", *self.readers)
-
-    def close(self):
-        for each in self.readers:
-            if each.is_alive():
-                each.end()
-
-
-def all_of(topic, count):
-    return [(topic, partition) for partition in range(count)]
-
-
-def read_by(*readers):
-    return Counter(value for each in readers for _, _, value in each.read)
 
 
 def until_read(sent, *readers):
@@ -212,28 +140,14 @@ def test_a_member_that_dies_without_a_word_is_replaced(world):
     topic = world.topic(2)
     lives = world.reader()
     until_shared([lives], all_of(topic, 2))
-    script = "from tests.conformance.test_consumer_clients import main; main()"
-    command = [sys.executable, "-c", script, world.bootstrap, world.name, topic]
-    dies = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    dies = Killed(NewReader, world.bootstrap, world.name, topic)
     try:
-        assert dies.stdout.readline(), "it never had a partition"
+        assert dies.wait_for_partitions(), "it never had a partition"
         until(lambda: len(lives.has) == 1, lives)
     finally:
         dies.kill()
-        dies.wait()
-        dies.stdout.close()
     until_shared([lives], all_of(topic, 2))
     until(lambda: len(world.describe()["members"]) == 1, lives)
-
-
-def main():
-    """Read as a member until killed; tell when there are partitions."""
-    bootstrap, group, topic = sys.argv[1:]
-    reader = NewReader(bootstrap, group, [topic], strategy="uniform")
-    until(lambda: reader.has, reader)
-    sys.stdout.write(f"{len(reader.has)}\n")
-    sys.stdout.flush()
-    reader.join()
 
 
 def test_grp_16_a_static_member_restarts_and_nobody_notices(world):
@@ -332,7 +246,7 @@ def test_a_group_outlives_its_coordinator(name):
     if nodes.outside_bootstrap():
         pytest.skip("this test ends the broker")
     process = nodes.StromProcess(nodes.new_directory("consumer-failover"), **SETTINGS)
-    world = World(process.start().bootstrap, name)
+    world = NewWorld(process.start().bootstrap, name)
     try:
         topic = world.topic(2)
         readers = [world.reader() for _ in range(2)]

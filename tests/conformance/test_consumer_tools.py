@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from tests import nodes
 from tests.conformance.raw import Raw
 from tests.conformance.test_groups_tools import Console, Tools, committed, until
 
@@ -21,12 +20,6 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": 200,
 }
 PARTITIONS, RECORDS = 3, 20_000
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with nodes.running_strom("consumer-tools", **SETTINGS) as process:
-        yield process
 
 
 @pytest.fixture

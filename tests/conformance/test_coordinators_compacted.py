@@ -4,15 +4,13 @@ Everything is written many times over, into small segments; when the cleaner has
 both topics, the broker is killed. The next one must know the same, and go on with it.
 """
 
-import threading
-import time
-
 from tests.conformance.consumers import Consumers
 from tests.conformance.grouping import Talk
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.test_cleaner import is_clean
 from tests.conformance.transacting import ABORT, COMMIT, Tx, describe
 from tests.conformance.transcript import Transcript
+from tests.patience import is_done, until
 
 ROUNDS = 60
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
@@ -34,15 +32,6 @@ SETTINGS = {
     "log_cleaner_delete_retention_ms": 0,
 }
 BUSY = ("coordinator_load_in_progress", "not_coordinator", "coordinator_not_available")
-
-
-def until(ask, holds):
-    """Ask until it holds; the answer."""
-    deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
-    while not holds(answer := ask()):
-        assert time.monotonic() < deadline, answer
-        pause.wait(0.02)
-    return answer
 
 
 def make_small(raw, topic):
@@ -130,7 +119,7 @@ def told_by(bootstrap):
     """All that a broker tells of groups, offsets and transactions."""
     with Raw(bootstrap) as raw:
         groups, transactions = (
-            until(lambda api=api: raw.ask(api, 1, {}), lambda told: told["error_code"] == "none")
+            until(lambda api=api: raw.ask(api, 1, {}), is_done)
             for api in ("list_groups", "list_transactions")
         )
         ids = sorted(each["group_id"] for each in groups["groups"])
@@ -163,7 +152,7 @@ def test_what_coordinators_know_outlives_the_cleaner_and_a_kill(broker_process):
             (deleted,) = raw.ask("delete_groups", 2, {"groups_names": ["gone"]})["results"]
             assert deleted["error_code"] == "none"
     for topic in (OFFSETS, TRANSACTIONS):
-        until(lambda topic=topic: is_clean(process.directory, topic), bool)
+        until(lambda topic=topic: is_clean(process.directory, topic))
     cast.open.commit_offset(5000, partition=1)
     before = told_by(process.bootstrap)
     assert "gone" not in before["groups"]

@@ -16,7 +16,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 SEED = int(os.environ.get("STROM_CRASH_SEED", "4711"))
 ROUNDS = 3

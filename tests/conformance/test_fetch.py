@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from tests.conformance.batches import batch, headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.test_produce import Node
 from tests.conformance.transcript import wait_usable
+from tests.patience import PATIENCE_SECONDS
 
 MANY = 1 << 24
 #: Longer than anybody waits for an answer.
@@ -46,6 +47,12 @@ def node(either):
         yield Reader(raw)
 
 
+@pytest.fixture
+def topic_id(node, name):
+    """The id of a topic of one partition that has the name of the test."""
+    return node.topic(name)
+
+
 def partitions(answer):
     return [each for topic in answer["responses"] for each in topic["partitions"]]
 
@@ -55,15 +62,13 @@ def fill(node, topic, count, size=1000, index=0):
         assert node.send(topic, batch([b"x" * size]), index)["error_code"] == "none"
 
 
-def test_the_first_batch_is_whole_although_over_every_limit(node, name):
-    topic_id = node.topic(name)
+def test_the_first_batch_is_whole_although_over_every_limit(topic_id, node, name):
     fill(node, name, 2, size=5000)
     (got,) = partitions(node.ask([(topic_id, 0, (0, 10))], max_bytes=10))
     assert headers(got["records"])[0].size == len(got["records"]) > 5000
 
 
-def test_limits_hold_after_the_first_batch(node, name):
-    topic_id = node.topic(name)
+def test_limits_hold_after_the_first_batch(topic_id, node, name):
     fill(node, name, 10)
     size = len(batch([b"x" * 1000]))
     (got,) = partitions(node.ask([(topic_id, 0, (0, 3 * size + 10))]))
@@ -88,9 +93,8 @@ def test_the_limit_of_a_request_goes_round_the_partitions_of_a_session(node, nam
     assert sorted(turns[:3]) == sorted(turns[3:]) == [[0], [1], [2]]
 
 
-def test_a_fetch_from_the_middle_of_a_batch_gets_it_whole(node, name):
+def test_a_fetch_from_the_middle_of_a_batch_gets_it_whole(topic_id, node, name):
     """CON-08."""
-    topic_id = node.topic(name)
     node.send(name, batch([b"a", b"b", b"c"]))
     node.send(name, batch([b"d", b"e"]))
     (got,) = partitions(node.ask([(topic_id, 0, 1)]))
@@ -99,8 +103,7 @@ def test_a_fetch_from_the_middle_of_a_batch_gets_it_whole(node, name):
     assert [each.base_offset for each in headers(got["records"])] == [3]
 
 
-def test_every_answer_tells_the_three_offsets(node, name):
-    topic_id = node.topic(name)
+def test_every_answer_tells_the_three_offsets(topic_id, node, name):
     fill(node, name, 3)
     for offset in (0, 3):
         (got,) = partitions(node.ask([(topic_id, 0, offset)]))
@@ -109,16 +112,14 @@ def test_every_answer_tells_the_three_offsets(node, name):
 
 
 @pytest.mark.parametrize("offset", [-1, 4, 1 << 40])
-def test_an_offset_outside_the_log_is_refused(node, name, offset):
-    topic_id = node.topic(name)
+def test_an_offset_outside_the_log_is_refused(topic_id, node, name, offset):
     fill(node, name, 3)
     (got,) = partitions(node.ask([(topic_id, 0, offset)]))
     assert got["error_code"] == "offset_out_of_range"
     assert not got["records"]
 
 
-def test_a_partition_that_is_not_there_is_told(node, name):
-    topic_id = node.topic(name)
+def test_a_partition_that_is_not_there_is_told(topic_id, node, name):
     (got,) = partitions(node.ask([(topic_id, 6, 0)]))
     assert got["error_code"] == "unknown_topic_or_partition"
     (got,) = partitions(node.ask([(UUID(int=0xABCD), 0, 0)]))
@@ -142,8 +143,7 @@ def test_a_deleted_topics_id_stays_unknown_though_the_name_is_back(node, name):
     assert got["error_code"] == "none"
 
 
-def test_a_wrong_leader_epoch_is_told(node, name):
-    topic_id = node.topic(name)
+def test_a_wrong_leader_epoch_is_told(topic_id, node, name):
     asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": MANY}
     listed = [{"topic_id": topic_id, "partitions": [asked | {"current_leader_epoch": 9}]}]
     (got,) = partitions(node.raw.ask("fetch", 17, {"max_wait": 0, "topics": listed}))
@@ -159,8 +159,7 @@ def fetch_after(node, topic_id, offset, last_epoch):
     return got
 
 
-def test_who_has_more_of_an_epoch_than_the_leader_is_told_where_it_ends(node, name):
-    topic_id = node.topic(name)
+def test_who_has_more_of_an_epoch_than_the_leader_is_told_where_it_ends(topic_id, node, name):
     fill(node, name, 3)
     assert fetch_after(node, topic_id, 3, 0)["diverging_epoch"] == {"epoch": -1, "end_offset": -1}
     got = fetch_after(node, topic_id, 4, 0)
@@ -169,16 +168,14 @@ def test_who_has_more_of_an_epoch_than_the_leader_is_told_where_it_ends(node, na
     assert (got["error_code"], told) == ("none", (3, 3, 0))
 
 
-def test_an_epoch_that_never_was_is_refused_and_none_is_none(node, name):
-    topic_id = node.topic(name)
+def test_an_epoch_that_never_was_is_refused_and_none_is_none(topic_id, node, name):
     fill(node, name, 3)
     assert fetch_after(node, topic_id, 2, 7)["error_code"] == "offset_out_of_range"
     assert fetch_after(node, topic_id, 2, -5)["records"]
 
 
-def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
+def test_a_long_poll_wakes_when_there_are_enough_bytes(topic_id, either, node, name):
     """BRK-09, CON-07, ARC-04."""
-    topic_id = node.topic(name)
     size = len(batch([b"x" * 1000]))
     with Raw(either.bootstrap) as other:
         poll(other, topic_id, min_bytes=2 * size)
@@ -188,8 +185,7 @@ def test_a_long_poll_wakes_when_there_are_enough_bytes(either, node, name):
     assert len(headers(got["records"])) == 2
 
 
-def test_nobody_waits_for_more_than_an_answer_may_hold(node, name):
-    topic_id = node.topic(name)
+def test_nobody_waits_for_more_than_an_answer_may_hold(topic_id, node, name):
     fill(node, name, 2)
     limits = {"max_wait": FOR_EVER_MS, "min_bytes": MANY, "max_bytes": 1000}
     (got,) = partitions(node.ask([(topic_id, 0, 0)], **limits))
@@ -204,16 +200,14 @@ def poll(raw, topic_id, min_bytes=1):
     raw.send("fetch", 17, {**limits, "topics": listed})
 
 
-def test_a_long_poll_with_nothing_to_tell_ends_when_its_time_is_up(node, name):
-    topic_id = node.topic(name)
+def test_a_long_poll_with_nothing_to_tell_ends_when_its_time_is_up(topic_id, node, name):
     begin = time.monotonic()
     answer = node.ask([(topic_id, 0, 0)], max_wait=300)
     assert time.monotonic() - begin >= 0.29
     assert not partitions(answer)[0]["records"]
 
 
-def test_a_long_poll_holds_up_nobody_else(either, node, name):
-    topic_id = node.topic(name)
+def test_a_long_poll_holds_up_nobody_else(topic_id, either, node, name):
     with Raw(either.bootstrap) as other:
         poll(other, topic_id)
         for _ in range(20):
@@ -268,8 +262,7 @@ def test_a_session_ends_with_the_last_of_its_partitions(node, name):
     assert after["error_code"] == "fetch_session_id_not_found"
 
 
-def test_a_session_checks_its_epoch(node, name):
-    topic_id = node.topic(name)
+def test_a_session_checks_its_epoch(topic_id, node, name):
     opened = node.ask([(topic_id, 0, 0)], session_id=0, session_epoch=FULL)
     session = opened["session_id"]
     wrong = node.ask([], session_id=session, session_epoch=5)
@@ -302,8 +295,7 @@ def test_of_a_partition_that_is_named_twice_the_last_counts_in_the_place_of_the_
     assert [each.base_offset for each in headers(first["records"])] == [2]
 
 
-def test_read_committed_of_plain_records_is_all_of_them(node, name):
-    topic_id = node.topic(name)
+def test_read_committed_of_plain_records_is_all_of_them(topic_id, node, name):
     fill(node, name, 2)
     (got,) = partitions(node.ask([(topic_id, 0, 0)], isolation_level=1))
     assert len(headers(got["records"])) == 2

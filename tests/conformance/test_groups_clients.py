@@ -9,17 +9,18 @@ from collections import Counter
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions
 
 from tests import nodes
 from tests.conformance.members import (
-    PATIENCE_SECONDS,
     READERS,
     AioReader,
     ConfluentReader,
     KafkaPythonReader,
     Killed,
+    World,
+    all_of,
+    read_by,
     until,
     until_shared,
 )
@@ -37,15 +38,9 @@ MANY = 100
 QUIET_SECONDS = 1
 
 
-@pytest.fixture(scope="module")
-def broker():
-    with nodes.running_strom("group-clients", **SETTINGS) as process:
-        yield process
-
-
 @pytest.fixture
 def world(broker, name):
-    made = World(broker.bootstrap, name)
+    made = ClassicWorld(broker.bootstrap, name)
     yield made
     made.close()
 
@@ -55,31 +50,8 @@ def kind(request):
     return request.param
 
 
-class World:
-    """Topics and groups of one test."""
-
-    def __init__(self, bootstrap, name):
-        self.bootstrap, self.name = bootstrap, name
-        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-        self.readers = []
-
-    def topic(self, partitions, suffix=""):
-        topic = f"{self.name}{suffix}"
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
-        return topic
-
-    def send(self, topic, partitions, values):
-        """Send values round the partitions."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
-        for number, value in enumerate(values):
-            producer.produce(topic, value.encode(), partition=number % partitions)
-        assert producer.flush(PATIENCE_SECONDS) == 0
-
-    def reader(self, kind, *topics, group="", **options):
-        group = f"{self.name}{group}"
-        made = kind(self.bootstrap, group, list(topics or [self.name]), **options)
-        self.readers.append(made)
-        return made
+class ClassicWorld(World):
+    """Topics and groups of one test, as the classic protocol tells of them."""
 
     def describe(self, group=""):
         with Raw(self.bootstrap) as raw:
@@ -91,22 +63,9 @@ class World:
         told = self.describe()
         return told["group_state"], len(told["members"])
 
-    def close(self):
-        for each in self.readers:
-            if each.is_alive():
-                each.end()
-
-
-def all_of(topic, count):
-    return [(topic, partition) for partition in range(count)]
-
 
 def values(count, word="v"):
     return [f"{word}{number}" for number in range(count)]
-
-
-def read_by(*readers):
-    return Counter(value for each in readers for _, _, value in each.read)
 
 
 def test_members_share_the_partitions_and_groups_are_apart(world, kind):
@@ -318,7 +277,7 @@ def own_broker():
 @pytest.mark.parametrize("kind", [ConfluentReader, AioReader], ids=lambda each: each.name)
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_restart_of_the_coordinator_is_no_round(own_broker, name, kind, how):
-    world = World(own_broker.bootstrap, name)
+    world = ClassicWorld(own_broker.bootstrap, name)
     topic = world.topic(2)
     readers = [world.reader(kind, session_ms=30_000) for _ in range(2)]
     until_shared(readers, all_of(topic, 2))

@@ -6,18 +6,16 @@ a partition is with one of them at a time; in the end each has one again.
 
 import itertools
 import threading
-import time
 from uuid import uuid4
 
 import pytest
 
-from tests import nodes
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until, until_coordinated
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 MANY, AT_ONCE = 100, 10
-PATIENCE_SECONDS = 60
 BEAT_SECONDS = 0.3
 #: Longer than anything that a busy machine is away for.
 SESSION_MS = REBALANCE_MS = 60_000
@@ -71,13 +69,12 @@ class World:
         self.members = [each for each in self.members if each not in members]
 
     def until_shared(self):
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        pause = threading.Event()
-        while not self.is_shared():
+        def is_shared():
             failures = [each.failure for each in self.members if each.failure is not None]
             assert not failures, failures[0]
-            assert time.monotonic() < deadline, f"{len(self.holders)} partitions are held"
-            pause.wait(0.05)
+            return self.is_shared()
+
+        until(is_shared, told=lambda: f"{len(self.holders)} partitions are held")
 
     def is_shared(self):
         with self.lock:
@@ -91,15 +88,9 @@ class World:
 
 
 def wait_for_coordinator(raw, group):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        asked = {"key_type": 0, "coordinator_keys": [group]}
-        (found,) = raw.ask("find_coordinator", 4, asked)["coordinators"]
-        beat = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
-        code = raw.ask("heartbeat", 4, beat)["error_code"]
-        if (found["error_code"], code) == ("none", "unknown_member_id"):
-            return
-    raise AssertionError(f"{group} has no coordinator")
+    beat = {"group_id": group, "generation_id": 1, "member_id": "nobody"}
+    until_coordinated(raw, group)
+    until(lambda: raw.ask("heartbeat", 4, beat)["error_code"] == "unknown_member_id")
 
 
 class Member(threading.Thread):
@@ -247,12 +238,6 @@ class ConsumerMember(Member):
             asked = {"group_ids": [world.name]}
             (told,) = raw.ask("consumer_group_describe", 1, asked)["groups"]
         return told["group_epoch"]
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with nodes.running_strom("rolling", **SETTINGS) as process:
-        yield process
 
 
 @pytest.fixture

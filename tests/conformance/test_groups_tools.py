@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from tests import nodes
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests import nodes, patience
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -130,13 +131,8 @@ class Console:
         return self.lines
 
 
-def until(condition):
-    deadline = time.monotonic() + 2 * PATIENCE_SECONDS
-    pause = threading.Event()
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it never came to be"
-        pause.wait(0.05)
-    return found
+#: A JVM on a busy machine takes its time.
+until = partial(patience.until, seconds=2 * PATIENCE_SECONDS)
 
 
 def state_of(bootstrap, group):

@@ -8,7 +8,6 @@ import resource
 import select
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
@@ -22,8 +21,8 @@ from strom.broker.host import Host
 from strom.testing.clock import FakeClock
 from tests.conformance.batches import batch
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS, until
 
-PATIENCE_SECONDS = 60
 #: Longer than anybody waits for an answer.
 FOR_EVER_MS = 600_000
 #: How much more some time may cost with a thousand who wait: a few hundredths of a second, and far
@@ -163,13 +162,13 @@ def test_connections_from_one_address_are_limited(strom_brokers):
             assert three.closed()
         two.close()
         assert is_served(one)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            # It takes the broker a moment to see that the second one is gone.
+
+        def is_served_again():
             with Raw(broker.bootstrap) as again:
-                if is_served(again):
-                    break
-            assert time.monotonic() < deadline
+                return is_served(again)
+
+        # It takes the broker a moment to see that the second one is gone.
+        until(is_served_again)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
@@ -295,12 +294,8 @@ def test_a_thousand_idle_long_polls_cost_nothing(broker_process):
         for poll in polls:
             poll.send_bytes(waiting)
         # In the beginning they are taken in; then it costs what it did without them.
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            cost = cost_of_a_while()
-            if cost.ticks <= idle.ticks + TICKS_MORE and cost.wakes <= idle.wakes + WAKES_MORE:
-                break
-            assert time.monotonic() < deadline, f"{cost} instead of {idle}"
+        ticks, wakes = idle.ticks + TICKS_MORE, idle.wakes + WAKES_MORE
+        until(cost_of_a_while, lambda cost: cost.ticks <= ticks and cost.wakes <= wakes)
         # They all do wait.
         raw.ask("produce", 9, produce_of(1))
         for poll in polls:

@@ -5,7 +5,6 @@ Rows: OFS-01, OFS-02, OFS-03, OFS-04, OFS-06, OFS-07, OFS-13, TOP-06, GRP-02, GR
 """
 
 import asyncio
-import time
 from uuid import UUID
 
 import pytest
@@ -16,8 +15,9 @@ from confluent_kafka.admin import AdminClient
 
 from tests.conformance.batches import batch
 from tests.conformance.clients import Confluent, Sent, kafka
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.transcript import check, is_peer, play
+from tests.patience import PATIENCE_SECONDS, until, until_coordinated
 
 BUSY = ("coordinator_load_in_progress", "not_coordinator", "coordinator_not_available")
 NOWHERE = UUID(int=77)
@@ -26,15 +26,12 @@ NOWHERE = UUID(int=77)
 def ready(talk, group=None):
     """Wait until the group has a coordinator that answers; its id."""
     group = talk.name if group is None else group
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        asked = {"key_type": 0, "coordinator_keys": [group]}
-        (found,) = talk.raw.ask("find_coordinator", 4, asked)["coordinators"]
-        if found["error_code"] == "none":
-            told = talk.raw.ask("offset_fetch", 7, {"group_id": group, "topics": None})
-            if told["error_code"] not in BUSY:
-                return group
-    raise AssertionError(f"{group} has no coordinator")
+    until_coordinated(talk.raw, group)
+    asked = {"group_id": group, "topics": None}
+    until(
+        lambda: talk.raw.ask("offset_fetch", 7, asked), lambda told: told["error_code"] not in BUSY
+    )
+    return group
 
 
 def offset(index, committed, metadata="", **more):
@@ -193,12 +190,11 @@ def offsets_go_with_their_topic(talk):
 
 def wait_for_topics(talk, expected):
     """Wait until the group has offsets of these topics only: the coordinator hears of it later."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        told = talk.raw.ask("offset_fetch", 7, {"group_id": talk.name, "topics": None})
-        if [each["name"] for each in told["topics"]] == expected:
-            return
-    raise AssertionError(f"there are still others than {expected}")
+    asked = {"group_id": talk.name, "topics": None}
+    until(
+        lambda: talk.raw.ask("offset_fetch", 7, asked)["topics"],
+        lambda told: [each["name"] for each in told] == expected,
+    )
 
 
 def coordinators_are_told_by_version(talk):
@@ -385,13 +381,13 @@ def test_offsets_are_committed_by_themselves_every_now_and_then(strom, topic, na
         reader.assign([TopicPartition(topic, 0)])
         for expected in values:
             assert reader.poll(PATIENCE_SECONDS).value() == expected
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        committed = -1
-        while committed < len(values) and time.monotonic() < deadline:
+
+        def committed():
             reader.poll(0.05)
             (told,) = onlooker.committed([TopicPartition(topic, 0)], PATIENCE_SECONDS)
-            committed = told.offset
-        assert committed == len(values)
+            return told.offset
+
+        assert until(committed, lambda offset: offset >= len(values)) == len(values)
     finally:
         reader.close()
         onlooker.close()
@@ -426,14 +422,12 @@ def test_internal_topics_are_made_by_their_own_settings_whoever_asks_first(broke
         {"resource_type": 2, "resource_name": each, "configuration_keys": ["cleanup.policy"]}
         for each in INTERNAL
     ]
-    deadline = time.monotonic() + PATIENCE_SECONDS
     with Raw(process.bootstrap) as raw:
-        while True:
-            told = raw.ask("metadata", 9, asked)["topics"]
-            found = {each["name"]: len(each["partitions"]) for each in told}
-            if all(found.values()):
-                break
-            assert time.monotonic() < deadline, told
+        told = until(
+            lambda: raw.ask("metadata", 9, asked)["topics"],
+            lambda topics: all(each["partitions"] for each in topics),
+        )
+        found = {each["name"]: len(each["partitions"]) for each in told}
         configs = raw.ask("describe_configs", 4, {"resources": what})["results"]
     assert found == INTERNAL
     assert {each["is_internal"] for each in told} == {True}

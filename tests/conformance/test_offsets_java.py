@@ -15,8 +15,9 @@ from confluent_kafka import Consumer, TopicPartition
 from strom.broker.coordination import java_hash
 from tests.conformance.batches import CONTROL, headers
 from tests.conformance.clients import Confluent, Sent
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
 from tests.conformance.test_offsets import BUSY, with_confluent
+from tests.patience import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -167,9 +168,7 @@ def test_offsets_of_an_abandoned_group_expire(broker_process, kafka_tool, name):
             code = raw.ask("offset_commit", 4, old)["topics"][0]["partitions"][0]["error_code"]
         assert code == "none"
         everything = {"group_id": name, "topics": None}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while raw.ask("offset_fetch", 7, everything)["topics"]:
-            assert time.monotonic() < deadline
+        until(lambda: not raw.ask("offset_fetch", 7, everything)["topics"])
     partition = java_hash(name) % 50
     shown = kafka_tool(
         "kafka-console-consumer",

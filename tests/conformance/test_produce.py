@@ -18,6 +18,11 @@ def node(either):
         yield Node(raw)
 
 
+@pytest.fixture
+def topic(node, name):
+    return node.create(name)
+
+
 class Node:
     """A connection with the few requests of this file."""
 
@@ -79,8 +84,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("records", "code"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_batch_is_refused(node, name, records, code):
-    topic = node.create(name)
+def test_what_is_no_batch_is_refused(topic, node, name, records, code):
     assert node.send(topic, records)["error_code"] in code.split()
     assert node.send(topic, batch([b"good"]))["base_offset"] == 0
 
@@ -98,9 +102,8 @@ SEALED = {
 
 
 @pytest.mark.parametrize(("records", "code"), SEALED.values(), ids=SEALED.keys())
-def test_what_is_wrong_inside_a_sealed_batch_disturbs_nobody(node, name, records, code):
+def test_what_is_wrong_inside_a_sealed_batch_disturbs_nobody(topic, node, name, records, code):
     """A right checksum around wrong records helps nobody; `test_records` has many more of them."""
-    topic = node.create(name)
     for acks in (-1, 1):
         answer = node.send(topic, records, acks=acks)
         assert answer["error_code"] in code.split()
@@ -118,8 +121,7 @@ def test_a_topic_or_partition_that_is_not_there_is_told(node, name):
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_batches_come_back_as_they_were_sent(node, name, codec):
-    topic = node.create(name)
+def test_batches_come_back_as_they_were_sent(topic, node, name, codec):
     sent = batch([b"one " * 50, b"two " * 50, (b"key", None)], codec=codec)
     assert node.send(topic, batch([b"before"]))["base_offset"] == 0
     assert node.send(topic, sent)["base_offset"] == 1
@@ -188,9 +190,8 @@ def test_what_cannot_be_recompressed_is_refused_for_its_own_reason(node, name):
     assert node.send(topic, batch([b"good"]))["base_offset"] == 0
 
 
-def test_a_batch_that_holds_much_is_checked_like_any_other(node, name):
+def test_a_batch_that_holds_much_is_checked_like_any_other(topic, node, name):
     """A few KB that are megabytes when decompressed: here a thread looks into them first."""
-    topic = node.create(name)
     values = [bytes(1_000_000)] * 8
     assert node.send(topic, batch(values, codec=batches.GZIP))["base_offset"] == 0
     short = batch(values, codec=batches.GZIP, count=9, last_offset_delta=8)
@@ -198,8 +199,7 @@ def test_a_batch_that_holds_much_is_checked_like_any_other(node, name):
     assert node.send(topic, batch([b"next"]))["base_offset"] == 8
 
 
-def test_a_duplicate_is_answered_with_its_first_offset(node, name):
-    topic = node.create(name)
+def test_a_duplicate_is_answered_with_its_first_offset(topic, node, name):
     producer, epoch = node.producer_id()
     sent = [node.send_as(topic, producer, epoch, n) for n in range(6)]
     assert sent == [("none", n) for n in range(6)]
@@ -211,8 +211,7 @@ def test_a_duplicate_is_answered_with_its_first_offset(node, name):
     assert node.fetch(topic)["high_watermark"] == 6
 
 
-def test_a_gap_is_refused_and_leaves_no_trace(node, name):
-    topic = node.create(name)
+def test_a_gap_is_refused_and_leaves_no_trace(topic, node, name):
     producer, epoch = node.producer_id()
     assert node.send_as(topic, producer, epoch, 0, [b"a", b"b"]) == ("none", 0)
     assert node.send_as(topic, producer, epoch, 3)[0] == "out_of_order_sequence_number"
@@ -220,8 +219,7 @@ def test_a_gap_is_refused_and_leaves_no_trace(node, name):
     assert node.send_as(topic, producer, epoch, 2) == ("none", 2)
 
 
-def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(node, name):
-    topic = node.create(name)
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(topic, node, name):
     producer, epoch = node.producer_id()
     assert node.send_as(topic, producer, epoch + 1, 0) == ("none", 0)
     assert node.send_as(topic, producer, epoch, 0)[0] == "invalid_producer_epoch"
@@ -229,8 +227,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(node, name):
     assert node.send_as(topic, producer, epoch + 2, 0) == ("none", 1)
 
 
-def test_sequences_wrap_round(node, name):
-    topic = node.create(name)
+def test_sequences_wrap_round(topic, node, name):
     producer, epoch = node.producer_id()
     last = 2**31 - 1
     # A producer that the broker does not know may begin anywhere.
@@ -245,8 +242,7 @@ def test_producer_ids_are_never_given_twice(node):
     assert {epoch for _, epoch in given} == {0}
 
 
-def test_the_state_of_producers_is_told(node, name):
-    topic = node.create(name)
+def test_the_state_of_producers_is_told(topic, node, name):
     producer, epoch = node.producer_id()
     node.send_as(topic, producer, epoch, 0, [b"a", b"b", b"c"])
     asked = {"topics": [{"name": topic, "partition_indexes": [0]}]}
@@ -274,9 +270,8 @@ def send_several(node, *topics, version=12):
 
 
 @pytest.mark.parametrize("version", [3, 9, 12])
-def test_the_last_of_several_batches_for_a_partition_counts(node, name, version):
+def test_the_last_of_several_batches_for_a_partition_counts(topic, node, name, version):
     """One batch a partition: Apache Kafka has a map of them, and forgets what was there before."""
-    topic = node.create(name)
     one, two, three = batch([b"1"]), batch([b"2"] * 2), batch([b"3"] * 3)
     twice = [(topic, [(0, one), (0, three)])]
     assert send_several(node, *twice, version=version) == {(topic, 0): ("none", 0)}
@@ -285,9 +280,8 @@ def test_the_last_of_several_batches_for_a_partition_counts(node, name, version)
     assert [each.count for each in headers(node.fetch(topic)["records"])] == [3, 2]
 
 
-def test_a_batch_is_not_judged_by_another_one_for_its_partition(node, name):
+def test_a_batch_is_not_judged_by_another_one_for_its_partition(topic, node, name):
     """What a thread found in a heavy batch is true of that one alone."""
-    topic = node.create(name)
     sealed, _ = SEALED["records that end too soon"]
     heavy = batch([bytes(1_000_000)] * 8, codec=batches.GZIP)
     assert send_several(node, (topic, [(0, sealed), (0, heavy)])) == {(topic, 0): ("none", 0)}
@@ -297,8 +291,7 @@ def test_a_batch_is_not_judged_by_another_one_for_its_partition(node, name):
     }
 
 
-def test_a_topic_without_partitions_is_not_told_of(node, name):
-    topic = node.create(name)
+def test_a_topic_without_partitions_is_not_told_of(topic, node, name):
     assert send_several(node, (topic, [])) == {}
     assert send_several(node, (topic, []), (topic, [(0, batch([b"x"]))])) == {
         (topic, 0): ("none", 0)
@@ -317,8 +310,7 @@ WORDS_TOLD = {
 
 
 @pytest.mark.parametrize("label", [*REFUSED, *SEALED])
-def test_a_refusal_tells_where_the_log_begins_and_what_is_wrong(node, name, label):
-    topic = node.create(name)
+def test_a_refusal_tells_where_the_log_begins_and_what_is_wrong(topic, node, name, label):
     node.send(topic, batch([b"x"] * 3))
     place = {"partition_index": 0, "offset": 2}
     asked = {"topics": [{"name": topic, "partitions": [place]}], "timeout": 10000}
@@ -330,8 +322,7 @@ def test_a_refusal_tells_where_the_log_begins_and_what_is_wrong(node, name, labe
     assert (told["base_offset"], told["log_append_time"]) == (-1, None)
 
 
-def test_a_refused_sequence_is_told_with_where_the_log_begins(node, name):
-    topic = node.create(name)
+def test_a_refused_sequence_is_told_with_where_the_log_begins(topic, node, name):
     producer, epoch = node.producer_id()
     node.send_as(topic, producer, epoch, 0)
     gap = batch([b"x"], producer=Producer(producer, epoch, 5))
@@ -398,9 +389,10 @@ def test_a_producer_that_claims_the_brokers_time_is_judged_by_it(node, name, cou
 
 
 @pytest.mark.parametrize("acks", [-1, 3])
-def test_a_batch_of_a_transaction_without_its_id_has_the_whole_request_refused(node, name, acks):
+def test_a_batch_of_a_transaction_without_its_id_has_the_whole_request_refused(
+    topic, node, name, acks
+):
     """Also the batches beside it, and where there is something else to be said."""
-    topic = node.create(name)
     plain = batch([b"plain"])
     odd = batch([b"odd"], producer=Producer(*node.producer_id(), 0), attributes=TRANSACTIONAL)
     for places in ([(0, plain), (7, odd)], [(7, odd), (0, plain)], [(0, odd), (0, plain)]):
@@ -414,8 +406,7 @@ def test_a_batch_of_a_transaction_without_its_id_has_the_whole_request_refused(n
     assert node.send(topic, plain)["base_offset"] == 0
 
 
-def test_without_answers_such_a_request_closes_the_connection(node, name):
-    topic = node.create(name)
+def test_without_answers_such_a_request_closes_the_connection(topic, node, name):
     odd = batch([b"odd"], producer=Producer(*node.producer_id(), 0), attributes=TRANSACTIONAL)
     data = [{"index": index, "records": each} for index, each in enumerate([batch([b"x"]), odd])]
     topics = [{"name": topic, "partition_data": data}]

@@ -12,7 +12,8 @@ import pytest
 from strom.metadata.settings.catalogue import BROKER, CLIENT_METRICS, GROUP, TOPIC, Kind
 from strom.metadata.settings.definition import READ_ONLY, RUN_TIME, TYPE_NAMES
 from tests import nodes
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ import struct
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.conformance.raw import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS
 
 RECORDS = int(os.environ.get("STROM_TEST_RECORDS", "10_000_000"))
 PARTITIONS = 4

@@ -21,8 +21,8 @@ from strom.transactions.records import read
 from tests.conformance.members import kafka
 from tests.conformance.raw import Raw
 from tests.log.making import whole_batches
+from tests.patience import PATIENCE_SECONDS, until
 
-PATIENCE_SECONDS = 60
 QUIET_SECONDS = 1.0
 GROUPS = itertools.count()
 SOON_AGAIN = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
@@ -258,13 +258,12 @@ def test_txn_13_a_transaction_costs_its_partitions_not_its_messages(strom, make_
 
 def until_complete(raw, name):
     """Wait until all is written that the end of a transaction is; its state then."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
     asked = {"transactional_id_pattern": re.escape(name)}
-    while True:
-        (told,) = raw.ask("list_transactions", 2, asked)["transaction_states"]
-        if not told["transaction_state"].startswith("Prepare"):
-            return told["transaction_state"]
-        assert time.monotonic() < deadline, told
+    (told,) = until(
+        lambda: raw.ask("list_transactions", 2, asked)["transaction_states"],
+        lambda states: not states[0]["transaction_state"].startswith("Prepare"),
+    )
+    return told["transaction_state"]
 
 
 def logged(raw, name):

@@ -14,11 +14,11 @@ from strom.log.disk import RealDisk
 from strom.records.record import Record, read_records, write_batch
 from strom.transactions.records import read, write_key, write_value
 from strom.transactions.transaction import Producer, State, record_of, transaction_of
-from tests.conformance.raw import PATIENCE_SECONDS
 from tests.conformance.transacting import END_V2, Tx, describe
 from tests.conformance.transcript import Transcript
 from tests.log.making import open_log, whole_batches
 from tests.log.making import read as read_log
+from tests.patience import until
 
 PARTITIONS = 50
 GROUP_OFFSET = 5
@@ -74,12 +74,11 @@ def resumed(process, tx):
 
 
 def until_complete(tx):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        (state,) = describe(tx.talk, tx.name)
-        if state["transaction_state"].startswith("Complete"):
-            return state
-        assert time.monotonic() < deadline, state
+    (state,) = until(
+        lambda: describe(tx.talk, tx.name),
+        lambda states: states[0]["transaction_state"].startswith("Complete"),
+    )
+    return state
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])

@@ -16,11 +16,11 @@ from strom.broker.coordination import java_hash
 from tests.conformance.exactly_once import read_committed
 from tests.conformance.raw import Raw
 from tests.conformance.test_transactions_clients import (
-    PATIENCE_SECONDS,
     consumer_of,
     java,
     producer_of,
 )
+from tests.patience import PATIENCE_SECONDS
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2
 STATE_TOPIC, STATE_PARTITIONS = "__transaction_state", 50

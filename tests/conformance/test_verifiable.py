@@ -12,10 +12,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import nodes
-from tests.conformance.raw import PATIENCE_SECONDS
 from tests.conformance.test_groups_tools import committed, until
+from tests.patience import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [
+    *(pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)),
+    pytest.mark.usefixtures("kafka_tool"),
+]
 
 #: So that members learn at once what they would learn by a heartbeat every few seconds.
 SETTINGS = {
@@ -26,14 +29,6 @@ SETTINGS = {
 }
 PARTITIONS = 4
 MANY, FEW = 2000, 200
-
-
-@pytest.fixture(scope="module")
-def broker():
-    if reason := nodes.java_missing():
-        pytest.skip(reason)
-    with nodes.running_strom("verifiable", **SETTINGS) as process:
-        yield process
 
 
 class VerifiableConsumer:

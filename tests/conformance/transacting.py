@@ -4,7 +4,8 @@ import struct
 import time
 
 from tests.conformance.batches import TRANSACTIONAL, Producer, batch
-from tests.conformance.raw import PATIENCE_SECONDS, decode
+from tests.conformance.raw import decode
+from tests.patience import is_done, until, until_coordinated
 
 TIMEOUT_MS = 60_000
 COMMIT, ABORT = True, False
@@ -26,26 +27,20 @@ class Tx:
 
     def with_group(self):
         """Wait until the group has a coordinator that has read its log; nothing is noted."""
-        asked = {"key_type": 0, "coordinator_keys": [self.talk.topic("-group")]}
         group = {"group_id": self.talk.topic("-group"), "topics": []}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            (found,) = self.talk.raw.ask("find_coordinator", 4, asked)["coordinators"]
-            (told,) = self.talk.raw.ask("offset_fetch", 9, {"groups": [group]})["groups"]
-            if found["error_code"] == told["error_code"] == "none":
-                return self
-        raise AssertionError("the group has no coordinator")
+        until_coordinated(self.talk.raw, group["group_id"])
+        until(
+            lambda: self.talk.raw.ask("offset_fetch", 9, {"groups": [group]})["groups"][0], is_done
+        )
+        return self
 
     def coordinated(self):
         """Wait until the id has a coordinator that has read its log; nothing is noted."""
-        asked = {"key_type": 1, "coordinator_keys": [self.name]}
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            (found,) = self.talk.raw.ask("find_coordinator", 4, asked)["coordinators"]
-            (state,) = describe(self.talk, self.name)
-            if found["error_code"] == "none" and "coordinator" not in state["error_code"]:
-                return
-        raise AssertionError(f"{self.name} has no coordinator")
+        until_coordinated(self.talk.raw, self.name, 1)
+        until(
+            lambda: describe(self.talk, self.name),
+            lambda states: "coordinator" not in states[0]["error_code"],
+        )
 
     def init(self, version=5, **values):
         """Ask for a producer once, and become it if there is one."""
@@ -64,9 +59,9 @@ class Tx:
 
     def until(self, api, version, values, only=None):
         """Ask until nothing that was under way is in the way; note that answer."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while is_early(answer := self.talk.raw.ask(api, version, values)):
-            assert time.monotonic() < deadline, f"{api} has to wait for good"
+        answer = until(
+            lambda: self.talk.raw.ask(api, version, values), lambda told: not is_early(told)
+        )
         noted = only(answer) if only else answer
         self.talk.lines.append({f"{api} v{version}": self.talk.steady(noted)})
         return answer
@@ -123,9 +118,9 @@ class Tx:
 
     def described(self):
         """Note the state, once it is not one that passes by itself."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while "Prepare" in str(states := describe(self.talk, self.name)):
-            assert time.monotonic() < deadline, states
+        states = until(
+            lambda: describe(self.talk, self.name), lambda found: "Prepare" not in str(found)
+        )
         self.talk.lines.append({"describe_transactions v0": self.talk.steady(states)})
 
     def add_offsets(self, version=4, suffix="-group", **other):

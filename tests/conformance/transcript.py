@@ -12,7 +12,6 @@ import difflib
 import fcntl
 import json
 import os
-import time
 from operator import itemgetter
 from pathlib import Path
 from uuid import UUID
@@ -20,7 +19,8 @@ from uuid import UUID
 import pytest
 
 from tests.conformance.batches import headers
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import is_done, until
 
 ANSWERS = Path(__file__).parent / "answers"
 #: Fields that tell about the machine or the run, not about the behaviour.
@@ -108,12 +108,11 @@ def in_order(items):
 def wait_usable(raw, topic, partitions):
     """Ask until every partition answers: a broker may say that it leads one a little later."""
     asked = [{"partition_index": n, "timestamp": -1} for n in range(partitions)]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        found = raw.ask("list_offsets", 7, {"topics": [{"name": topic, "partitions": asked}]})
-        if all(each["error_code"] == "none" for each in found["topics"][0]["partitions"]):
-            return
-    raise AssertionError(f"{topic} has no leader")
+    wanted = {"topics": [{"name": topic, "partitions": asked}]}
+    until(
+        lambda: raw.ask("list_offsets", 7, wanted)["topics"][0]["partitions"],
+        lambda found: all(map(is_done, found)),
+    )
 
 
 def play(case, bootstrap, name, kind=Transcript, **extra):

@@ -14,12 +14,16 @@ from tests.groups.classic_table import (
 )
 
 
+@pytest.fixture
+def table():
+    return Table()
+
+
 def protocols(*names):
     return tuple(Protocol(name, name.encode()) for name in names)
 
 
-def test_a_newcomer_is_given_an_id_and_joins_with_it():
-    table = Table()
+def test_a_newcomer_is_given_an_id_and_joins_with_it(table):
     first = table.join()
     assert first.error is ErrorCode.MEMBER_ID_REQUIRED
     assert first.reply.member_id == "client-1"
@@ -30,15 +34,13 @@ def test_a_newcomer_is_given_an_id_and_joins_with_it():
     assert list(table.group.members) == ["client-1"]
 
 
-def test_a_client_from_before_version_4_is_a_member_at_once():
-    table = Table()
+def test_a_client_from_before_version_4_is_a_member_at_once(table):
     call = table.join(must_return=False)
     assert call.waits
     assert list(table.group.members) == ["client-1"]
 
 
-def test_an_id_that_nobody_comes_back_with_is_forgotten():
-    table = Table()
+def test_an_id_that_nobody_comes_back_with_is_forgotten(table):
     member_id = table.join().reply.member_id
     table.advance(SESSION_MS)
     assert table.join(member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -46,8 +48,7 @@ def test_an_id_that_nobody_comes_back_with_is_forgotten():
     assert table.timers == {}
 
 
-def test_the_first_members_wait_for_more_of_them():
-    table = Table()
+def test_the_first_members_wait_for_more_of_them(table):
     _, one = table.enter()
     table.advance(DELAY_MS - 1)
     assert one.waits
@@ -73,8 +74,7 @@ def test_without_a_delay_the_first_member_is_in_at_once():
     assert call.reply.generation_id == 1
 
 
-def test_grp_07_the_first_joiner_leads_and_is_told_of_everybody():
-    table = Table()
+def test_grp_07_the_first_joiner_leads_and_is_told_of_everybody(table):
     first, one = table.enter(protocols=(Protocol("range", b"first"),))
     second, two = table.enter(protocols=(Protocol("range", b"second"),))
     table.advance(2 * DELAY_MS)
@@ -87,8 +87,7 @@ def test_grp_07_the_first_joiner_leads_and_is_told_of_everybody():
     assert not one.reply.skip_assignment
 
 
-def test_a_member_more_calls_everybody_in():
-    table = Table()
+def test_a_member_more_calls_everybody_in(table):
     leader, other = table.found(2)
     third, call = table.enter()
     assert table.group.phase is Phase.PREPARING
@@ -100,8 +99,7 @@ def test_a_member_more_calls_everybody_in():
     assert set(table.settle()) == {leader, other, third}
 
 
-def test_the_barrier_waits_as_long_as_the_slowest_member_may_take():
-    table = Table()
+def test_the_barrier_waits_as_long_as_the_slowest_member_may_take(table):
     quick, slow = (
         table.enter(rebalance_ms=20_000)[0],
         table.enter(rebalance_ms=90_000)[0],
@@ -120,8 +118,7 @@ def test_the_barrier_waits_as_long_as_the_slowest_member_may_take():
     assert table.beat(slow, 1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_stays_silent_ends_the_waiting_when_its_session_ends():
-    table = Table()
+def test_a_member_that_stays_silent_ends_the_waiting_when_its_session_ends(table):
     leader, _ = table.found(2)
     again = table.join(leader)
     table.advance(SESSION_MS)
@@ -129,8 +126,7 @@ def test_a_member_that_stays_silent_ends_the_waiting_when_its_session_ends():
     assert list(table.group.members) == [leader]
 
 
-def test_who_waits_to_join_needs_no_heartbeats():
-    table = Table()
+def test_who_waits_to_join_needs_no_heartbeats(table):
     leader, other = table.found(2)
     waiting = table.join(leader)
     for _ in range(5):
@@ -140,8 +136,7 @@ def test_who_waits_to_join_needs_no_heartbeats():
     assert set(table.group.members) == {leader, other}
 
 
-def test_a_newcomer_whose_client_is_gone_does_not_wait_for_ever():
-    table = Table()
+def test_a_newcomer_whose_client_is_gone_does_not_wait_for_ever(table):
     leader, other = table.found(2, rebalance_ms=10 * NEW_MEMBER_TIMEOUT_MS)
     newcomer_id, newcomer = table.enter()
     table.join(leader, rebalance_ms=10 * NEW_MEMBER_TIMEOUT_MS)
@@ -153,16 +148,14 @@ def test_a_newcomer_whose_client_is_gone_does_not_wait_for_ever():
     assert newcomer_id not in table.group.members
 
 
-def test_who_asks_twice_is_answered_twice():
-    table = Table()
+def test_who_asks_twice_is_answered_twice(table):
     leader, other = table.found(2)
     twice = [table.join(leader), table.join(leader)]
     table.join(other)
     assert [each.reply.generation_id for each in twice] == [2, 2]
 
 
-def test_a_member_that_comes_back_unchanged_is_told_again_and_nobody_is_called_in():
-    table = Table()
+def test_a_member_that_comes_back_unchanged_is_told_again_and_nobody_is_called_in(table):
     leader, other = table.found(2)
     again = table.join(other)
     assert (again.reply.generation_id, again.reply.leader) == (1, leader)
@@ -170,8 +163,7 @@ def test_a_member_that_comes_back_unchanged_is_told_again_and_nobody_is_called_i
     assert table.group.phase is Phase.STABLE
 
 
-def test_while_the_leader_shares_the_work_it_is_told_of_everybody_again():
-    table = Table()
+def test_while_the_leader_shares_the_work_it_is_told_of_everybody_again(table):
     leader, _ = table.enter()[0], table.enter()[0]
     table.advance(2 * DELAY_MS)
     assert table.group.phase is Phase.COMPLETING
@@ -180,8 +172,7 @@ def test_while_the_leader_shares_the_work_it_is_told_of_everybody_again():
     assert len(again.reply.members) == 2
 
 
-def test_grp_11_a_leader_that_comes_back_calls_everybody_in():
-    table = Table()
+def test_grp_11_a_leader_that_comes_back_calls_everybody_in(table):
     leader, other = table.found(2)
     again = table.join(leader)
     assert again.waits
@@ -190,8 +181,7 @@ def test_grp_11_a_leader_that_comes_back_calls_everybody_in():
 
 
 @pytest.mark.parametrize("phase", [Phase.COMPLETING, Phase.STABLE])
-def test_a_member_with_something_new_to_say_calls_everybody_in(phase):
-    table = Table()
+def test_a_member_with_something_new_to_say_calls_everybody_in(table, phase):
     leader, other = table.enter()[0], table.enter()[0]
     table.advance(2 * DELAY_MS)
     if phase is Phase.STABLE:
@@ -204,8 +194,7 @@ def test_a_member_with_something_new_to_say_calls_everybody_in(phase):
     assert again.reply.members[1].metadata == b"other topics"
 
 
-def test_most_votes_win_among_protocols_that_all_members_know():
-    table = Table()
+def test_most_votes_win_among_protocols_that_all_members_know(table):
     calls = [
         table.enter(protocols=protocols("sticky", "range", "only mine"))[1],
         table.enter(protocols=protocols("range", "sticky"))[1],
@@ -216,8 +205,7 @@ def test_most_votes_win_among_protocols_that_all_members_know():
     assert {each.metadata for each in calls[0].reply.members} == {b"range"}
 
 
-def test_who_knows_no_shared_protocol_is_not_taken_in():
-    table = Table()
+def test_who_knows_no_shared_protocol_is_not_taken_in(table):
     table.found(2)
     refused = table.join(protocols=protocols("cooperative"))
     assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -232,8 +220,7 @@ def test_a_group_begins_with_a_type_and_a_protocol(kind, offered):
     assert call.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_grp_09_what_is_shared_is_the_clients_affair():
-    table = Table()
+def test_grp_09_what_is_shared_is_the_clients_affair(table):
     _, call = table.enter(kind="sr", protocols=protocols("v0"))
     table.advance(DELAY_MS)
     assert (call.reply.protocol_type, call.reply.protocol) == ("sr", "v0")
@@ -241,8 +228,7 @@ def test_grp_09_what_is_shared_is_the_clients_affair():
     assert table.logged.protocol_type == "sr"
 
 
-def test_an_id_that_was_never_given_is_refused():
-    table = Table()
+def test_an_id_that_was_never_given_is_refused(table):
     assert table.join("stranger").error is ErrorCode.UNKNOWN_MEMBER_ID
     assert table.group is None
     table.found(1)
@@ -267,8 +253,7 @@ def test_of_promised_ids_only_as_many_join_as_there_is_room_for():
     assert table.group.promised == frozenset()
 
 
-def test_a_group_that_is_too_large_after_a_restart_loses_who_comes_last():
-    table = Table()
+def test_a_group_that_is_too_large_after_a_restart_loses_who_comes_last(table):
     ids = table.found(3)
     table.limits = type(table.limits)(max_size=2, initial_delay_ms=DELAY_MS)
     table.restart()
@@ -278,8 +263,7 @@ def test_a_group_that_is_too_large_after_a_restart_loses_who_comes_last():
     assert [each.reply.generation_id for each in calls[:2]] == [2, 2]
 
 
-def test_a_second_round_may_begin_while_the_first_is_not_over():
-    table = Table()
+def test_a_second_round_may_begin_while_the_first_is_not_over(table):
     leader, other = table.enter()[0], table.enter()[0]
     table.advance(2 * DELAY_MS)
     waiting = table.sync(other, 1)
@@ -292,8 +276,7 @@ def test_a_second_round_may_begin_while_the_first_is_not_over():
     assert table.settle()[newcomer_id] == f"part of {newcomer_id}".encode()
 
 
-def test_all_who_were_called_in_may_stay_away():
-    table = Table()
+def test_all_who_were_called_in_may_stay_away(table):
     table.found(2)
     newcomer_id, newcomer = table.enter()
     table.advance(SESSION_MS)
@@ -301,8 +284,7 @@ def test_all_who_were_called_in_may_stay_away():
     assert list(table.group.members) == [newcomer_id]
 
 
-def test_a_member_that_says_the_same_again_must_mean_the_same_kind_of_group():
-    table = Table()
+def test_a_member_that_says_the_same_again_must_mean_the_same_kind_of_group(table):
     (member,) = table.found(1)
     refused = table.join(member, kind="connect")
     assert refused.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -14,8 +14,12 @@ from strom.wire.errors import ErrorCode, KafkaError
 from tests.groups.classic_table import DELAY_MS, REBALANCE_MS, SESSION_MS, Table
 
 
-def test_grp_10_heartbeats_keep_a_member_in_and_silence_ends_its_session():
-    table = Table()
+@pytest.fixture
+def table():
+    return Table()
+
+
+def test_grp_10_heartbeats_keep_a_member_in_and_silence_ends_its_session(table):
     (only,) = table.found(1)
     for _ in range(10):
         table.advance(SESSION_MS - 1)
@@ -25,16 +29,14 @@ def test_grp_10_heartbeats_keep_a_member_in_and_silence_ends_its_session():
     assert table.group.phase is Phase.EMPTY
 
 
-def test_a_heartbeat_moves_a_timer_and_nothing_else():
-    table = Table()
+def test_a_heartbeat_moves_a_timer_and_nothing_else(table):
     ids = table.found(2)
     decision = presence.heartbeat(table.group, ids[0], None, 1, now_ms=5)
     assert (decision.records, decision.soft, decision.answers) == ((), (), ())
     assert decision.timers == (((SESSION, "g", ids[0]), 5 + SESSION_MS),)
 
 
-def test_a_heartbeat_of_another_generation_is_refused():
-    table = Table()
+def test_a_heartbeat_of_another_generation_is_refused(table):
     (only,) = table.found(1)
     assert table.beat(only, 0).error is ErrorCode.ILLEGAL_GENERATION
     assert table.beat("stranger", 1).error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -42,16 +44,14 @@ def test_a_heartbeat_of_another_generation_is_refused():
     assert Table().beat(only, 1).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_heartbeats_are_taken_while_the_leader_shares_the_work():
-    table = Table()
+def test_heartbeats_are_taken_while_the_leader_shares_the_work(table):
     member_id, _ = table.enter()
     table.advance(DELAY_MS)
     assert table.group.phase is Phase.COMPLETING
     assert table.beat(member_id, 1).error is ErrorCode.NONE
 
 
-def test_grp_05_a_silent_members_work_goes_to_the_others():
-    table = Table()
+def test_grp_05_a_silent_members_work_goes_to_the_others(table):
     leader, other = table.found(2)
     for _ in range(3):
         table.advance(SESSION_MS // 2)
@@ -61,8 +61,7 @@ def test_grp_05_a_silent_members_work_goes_to_the_others():
     assert other not in table.group.members
 
 
-def test_grp_11_a_member_that_stalls_costs_one_round_and_one_more_when_it_is_back():
-    table = Table()
+def test_grp_11_a_member_that_stalls_costs_one_round_and_one_more_when_it_is_back(table):
     stays, stalls = table.found(2)
 
     def pass_time(generation_id, *ids):
@@ -84,8 +83,7 @@ def test_grp_11_a_member_that_stalls_costs_one_round_and_one_more_when_it_is_bac
     assert (table.group.generation_id, table.group.phase) == (3, Phase.STABLE)
 
 
-def test_a_member_that_leaves_calls_the_others_in_at_once():
-    table = Table()
+def test_a_member_that_leaves_calls_the_others_in_at_once(table):
     leader, other = table.found(2)
     assert table.leave(leader).reply == (ErrorCode.NONE,)
     assert table.beat(other, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
@@ -93,8 +91,7 @@ def test_a_member_that_leaves_calls_the_others_in_at_once():
     assert (again.reply.generation_id, again.reply.leader) == (2, other)
 
 
-def test_the_last_one_leaves_an_empty_group_that_is_written():
-    table = Table()
+def test_the_last_one_leaves_an_empty_group_that_is_written(table):
     (only,) = table.found(1)
     table.leave(only)
     assert table.soft is None, "all that there is to know is in the log"
@@ -105,8 +102,7 @@ def test_the_last_one_leaves_an_empty_group_that_is_written():
     assert table.timers == {}
 
 
-def test_several_leave_at_once_each_with_its_answer_and_one_round_follows():
-    table = Table()
+def test_several_leave_at_once_each_with_its_answer_and_one_round_follows(table):
     ids = table.found(3)
     reply = table.leave(ids[1], "stranger", Leaver(ids[2], "x"), ids[2]).reply
     assert reply == (
@@ -122,8 +118,7 @@ def test_who_leaves_a_group_that_is_not_there_is_unknown():
     assert Table().leave("a", "b").reply == (ErrorCode.UNKNOWN_MEMBER_ID,) * 2
 
 
-def test_who_was_only_expected_leaves_without_a_round():
-    table = Table()
+def test_who_was_only_expected_leaves_without_a_round(table):
     table.found(1)
     promised = table.join().reply.member_id
     assert table.leave(promised).reply == (ErrorCode.NONE,)
@@ -132,8 +127,7 @@ def test_who_was_only_expected_leaves_without_a_round():
 
 
 @pytest.mark.parametrize("how", ["leaves", "stays silent"])
-def test_who_is_expected_holds_the_others_up_until_it_is_gone(how):
-    table = Table()
+def test_who_is_expected_holds_the_others_up_until_it_is_gone(table, how):
     (leader,) = table.found(1)
     promised = table.join().reply.member_id
     again = table.join(leader)
@@ -145,8 +139,7 @@ def test_who_is_expected_holds_the_others_up_until_it_is_gone(how):
     assert again.reply.generation_id == 2
 
 
-def test_a_member_that_leaves_while_it_waits_is_answered():
-    table = Table()
+def test_a_member_that_leaves_while_it_waits_is_answered(table):
     member_id, joining = table.enter()
     table.leave(member_id)
     assert joining.error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -158,8 +151,7 @@ def test_a_member_that_leaves_while_it_waits_is_answered():
     assert list(table.group.members) == [leader]
 
 
-def test_a_first_round_that_everybody_left_ends_empty():
-    table = Table()
+def test_a_first_round_that_everybody_left_ends_empty(table):
     member_id, _ = table.enter()
     table.leave(member_id)
     table.advance(DELAY_MS)
@@ -167,8 +159,7 @@ def test_a_first_round_that_everybody_left_ends_empty():
     assert table.group.generation_id == 1
 
 
-def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds():
-    table = Table()
+def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds(table):
     ids = table.found(3)
     before = table.group.generation_id
     for gone in list(ids):
@@ -186,8 +177,7 @@ def test_grp_17_a_rolling_restart_of_three_dynamic_members_takes_six_rounds():
     assert set(table.group.members) == set(ids)
 
 
-def test_after_a_restart_of_the_coordinator_the_members_go_on_without_a_round():
-    table = Table()
+def test_after_a_restart_of_the_coordinator_the_members_go_on_without_a_round(table):
     leader, other = table.found(2)
     table.restart()
     assert table.group == table.logged
@@ -199,8 +189,7 @@ def test_after_a_restart_of_the_coordinator_the_members_go_on_without_a_round():
     assert table.group.phase is Phase.EMPTY, "their sessions began anew, and ended"
 
 
-def test_a_restart_in_mid_round_goes_back_to_the_last_round_that_was_over():
-    table = Table()
+def test_a_restart_in_mid_round_goes_back_to_the_last_round_that_was_over(table):
     leader, other = table.found(2)
     table.join(leader)
     table.restart()
@@ -211,15 +200,13 @@ def test_a_restart_in_mid_round_goes_back_to_the_last_round_that_was_over():
     assert again.reply.generation_id == 2
 
 
-def test_a_new_group_is_there_after_a_restart():
-    table = Table()
+def test_a_new_group_is_there_after_a_restart(table):
     table.join()
     table.restart()
     assert table.group == ClassicGroup("g", since_ms=table.now_ms)
 
 
-def test_timers_of_what_is_over_have_no_effect():
-    table = Table()
+def test_timers_of_what_is_over_have_no_effect(table):
     (only,) = table.found(1)
     for key in [(SESSION, "g", "stranger"), ("classic-join", "g"), ("classic-sync", "g")]:
         table.timers[key] = table.now_ms
@@ -244,8 +231,7 @@ def check(table, *args, **kwargs):
     return ErrorCode.NONE
 
 
-def test_members_of_the_generation_may_commit():
-    table = Table()
+def test_members_of_the_generation_may_commit(table):
     leader, other = table.found(2)
     assert check(table, leader, None, 1) is ErrorCode.NONE
     assert check(table, leader, None, 0) is ErrorCode.ILLEGAL_GENERATION
@@ -260,8 +246,7 @@ def test_members_of_the_generation_may_commit():
     assert check(table, other, None, 2, transactional=True) is ErrorCode.NONE
 
 
-def test_who_is_in_no_group_may_commit_while_nobody_else_is():
-    table = Table()
+def test_who_is_in_no_group_may_commit_while_nobody_else_is(table):
     table.found(1)
     assert check(table, "", None, -1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert check(table, "", None, -1, transactional=True) is ErrorCode.NONE
@@ -270,8 +255,7 @@ def test_who_is_in_no_group_may_commit_while_nobody_else_is():
     assert check(table, "stranger", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_commit_counts_as_a_heartbeat():
-    table = Table()
+def test_a_commit_counts_as_a_heartbeat(table):
     (only,) = table.found(1)
     assert presence.commit_timers(table.group, only, 7) == (((SESSION, "g", only), 7 + SESSION_MS),)
     assert presence.commit_timers(table.group, "", 7) == ()
@@ -312,8 +296,7 @@ def test_other_groups_read_no_topics():
     assert not reads(group, "a")
 
 
-def test_a_record_from_before_rebalance_timeouts_has_the_session_timeout():
-    table = Table()
+def test_a_record_from_before_rebalance_timeouts_has_the_session_timeout(table):
     table.found(1)
     value = group_record(table.group).value
     (member,) = value.members

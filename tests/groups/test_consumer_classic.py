@@ -12,11 +12,6 @@ from tests.groups.classic_consumer import Classic, wants
 from tests.groups.consumer_table import GROUP, INTERVAL_MS, REBALANCE_MS, Table
 
 
-@pytest.fixture
-def table():
-    return Table({"t": 4})
-
-
 def test_a_classic_member_joins_a_consumer_group(table):
     c = table.client("c", "t")
     table.advance(INTERVAL_MS)

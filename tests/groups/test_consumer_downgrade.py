@@ -12,11 +12,6 @@ from tests.groups.classic_consumer import Classic, classic_group, told, wants
 from tests.groups.consumer_table import GROUP, INTERVAL_MS, SESSION_MS, Table, plain, topic_id
 
 
-@pytest.fixture
-def table():
-    return Table({"t": 4})
-
-
 def test_a_consumer_group_becomes_classic_when_its_last_such_member_leaves(table):
     c = table.client("c", "t")
     a = Classic(table, "a", "t")

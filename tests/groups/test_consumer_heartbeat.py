@@ -26,12 +26,6 @@ from tests.groups.consumer_table import (
     plain,
 )
 
-
-@pytest.fixture
-def table():
-    return Table({"t": 4})
-
-
 # Joining.
 
 

@@ -8,11 +8,6 @@ from tests.groups.consumer_table import GROUP, INTERVAL_MS, SESSION_MS, Table, p
 
 
 @pytest.fixture
-def table():
-    return Table({"t": 4})
-
-
-@pytest.fixture
 def pair(table):
     """A static member and another one, at rest."""
     a, b = table.client("a", "t", instance_id="x"), table.client("b", "t")

@@ -13,11 +13,6 @@ from tests.groups.classic_consumer import Classic, classic_group, wants
 from tests.groups.consumer_table import GROUP, SESSION_MS, Table, plain, topic_id
 
 
-@pytest.fixture
-def table():
-    return Table({"t": 4})
-
-
 def test_a_classic_group_becomes_a_consumer_group_when_such_a_member_joins():
     table = Table({"t": 3})
     a, b = classic_group(table, "a", "b")

@@ -22,11 +22,16 @@ from tests.groups.offsets_table import (
     stable_group,
 )
 
+
+@pytest.fixture
+def table():
+    return Table()
+
+
 # Commit and fetch.
 
 
-def test_the_last_committed_offset_of_a_partition_is_told():
-    table = Table()
+def test_the_last_committed_offset_of_a_partition_is_told(table):
     assert table.commit(t_0=5, t_1=7) == [ErrorCode.NONE, ErrorCode.NONE]
     table.commit(t_0=6)
     table.commit("h", t_0=1)
@@ -34,8 +39,7 @@ def test_the_last_committed_offset_of_a_partition_is_told():
     assert table.offsets("h") == {("t", 0): 1}
 
 
-def test_what_was_never_committed_has_no_offset_and_no_error():
-    table = Table()
+def test_what_was_never_committed_has_no_offset_and_no_error(table):
     table.commit(t_0=5)
     assert table.offsets(t=[0, 3], u=[0]) == {
         ("t", 0): 5,
@@ -46,8 +50,7 @@ def test_what_was_never_committed_has_no_offset_and_no_error():
     assert table.offsets("nobody") == {}
 
 
-def test_offset_metadata_and_leader_epoch_come_back_as_they_were():
-    table = Table()
+def test_offset_metadata_and_leader_epoch_come_back_as_they_were(table):
     asked = Commit("g", NOBODY, [NewOffset("t", 0, 5, 3, "notes"), NewOffset("t", 1, 6, -1, None)])
     table.carry_out(table.machine.commit_offsets(asked, table.now_ms))
     found = table.machine.offsets.of("g")
@@ -68,8 +71,7 @@ def test_metadata_that_is_too_long_costs_its_own_partition_only():
     assert table.offsets() == {("t", 0): 5, ("t", 2): 5}
 
 
-def test_an_offset_of_a_deleted_topic_is_not_told_for_its_successor():
-    table = Table()
+def test_an_offset_of_a_deleted_topic_is_not_told_for_its_successor(table):
     table.commit(t_0=5)
     assert table.offsets(t=[0], topic_id=TOPIC_ID) == {("t", 0): 5}
     assert table.offsets(t=[0], topic_id=OTHER_ID) == {("t", 0): ErrorCode.NONE}
@@ -78,8 +80,7 @@ def test_an_offset_of_a_deleted_topic_is_not_told_for_its_successor():
 # Who may commit.
 
 
-def test_who_names_a_generation_of_no_group_is_refused_by_its_version():
-    table = Table()
+def test_who_names_a_generation_of_no_group_is_refused_by_its_version(table):
     asked = [
         Author("m", 3, version=9),
         Author("m", 3, version=8),
@@ -93,8 +94,7 @@ def test_who_names_a_generation_of_no_group_is_refused_by_its_version():
     assert table.machine.group_ids() == []
 
 
-def test_who_names_nothing_commits_to_groups_without_members_only():
-    table = Table()
+def test_who_names_nothing_commits_to_groups_without_members_only(table):
     table.commit(t_0=1)
     table.commit(t_0=2)
     table.become(empty_group(0))
@@ -104,8 +104,7 @@ def test_who_names_nothing_commits_to_groups_without_members_only():
     assert table.offsets() == {("t", 0): 3}
 
 
-def test_a_member_commits_in_its_generation_and_renews_its_session():
-    table = Table()
+def test_a_member_commits_in_its_generation_and_renews_its_session(table):
     table.become(stable_group())
     table.commit(author=Author("m", 4, version=9), t_0=1)
     assert set(table.timers.values()) == {table.now_ms + 10_000}
@@ -117,8 +116,7 @@ def test_a_member_commits_in_its_generation_and_renews_its_session():
     assert table.offsets() == {("t", 0): 1}
 
 
-def test_in_a_simple_group_nobody_has_a_generation():
-    table = Table()
+def test_in_a_simple_group_nobody_has_a_generation(table):
     table.commit(t_0=1)
     author = Author("m", 0, version=9)
     assert refusal(lambda: table.commit(author=author, t_0=2)) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -127,8 +125,7 @@ def test_in_a_simple_group_nobody_has_a_generation():
 # Transactions.
 
 
-def test_offsets_of_a_transaction_count_from_its_end_on():
-    table = Table()
+def test_offsets_of_a_transaction_count_from_its_end_on(table):
     table.commit(t_0=1)
     table.commit(transaction=(9, 0), t_0=5, t_1=6)
     assert table.offsets() == {("t", 0): 1}
@@ -136,15 +133,13 @@ def test_offsets_of_a_transaction_count_from_its_end_on():
     assert table.offsets() == {("t", 0): 5, ("t", 1): 6}
 
 
-def test_offsets_of_an_aborted_transaction_never_were():
-    table = Table()
+def test_offsets_of_an_aborted_transaction_never_were(table):
     table.commit(transaction=(9, 0), t_0=5)
     table.machine.on_marker(9, 0, committed=False)
     assert table.offsets() == {}
 
 
-def test_a_group_whose_offsets_did_not_count_is_there_until_it_expires():
-    table = Table()
+def test_a_group_whose_offsets_did_not_count_is_there_until_it_expires(table):
     table.commit(transaction=(9, 0), t_0=5)
     table.machine.on_marker(9, 0, committed=False)
     assert table.machine.group_ids() == ["g"]
@@ -153,8 +148,7 @@ def test_a_group_whose_offsets_did_not_count_is_there_until_it_expires():
     assert table.machine.group_ids() == []
 
 
-def test_a_group_of_its_own_is_not_there_for_offsets_that_did_not_count():
-    table = Table()
+def test_a_group_of_its_own_is_not_there_for_offsets_that_did_not_count(table):
     table.commit(transaction=(9, 0), t_0=5)
     table.become(empty_group(since_ms=table.now_ms))
     table.machine.on_marker(9, 0, committed=False)
@@ -162,8 +156,7 @@ def test_a_group_of_its_own_is_not_there_for_offsets_that_did_not_count():
     assert table.machine.group_ids() == []
 
 
-def test_who_wants_stable_offsets_is_told_where_there_are_none_yet():
-    table = Table()
+def test_who_wants_stable_offsets_is_told_where_there_are_none_yet(table):
     table.commit(t_0=1, t_1=2)
     table.commit(transaction=(9, 0), t_0=5, t_2=6)
     unstable = ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -178,8 +171,7 @@ def test_who_wants_stable_offsets_is_told_where_there_are_none_yet():
     assert table.offsets(stable=True, t=[0, 2]) == {("t", 0): 5, ("t", 2): 6}
 
 
-def test_of_several_commits_the_last_that_was_written_counts():
-    table = Table()
+def test_of_several_commits_the_last_that_was_written_counts(table):
     table.commit(transaction=(8, 0), t_0=1)
     table.commit(transaction=(9, 0), t_0=2)
     table.machine.on_marker(9, 0, committed=True)
@@ -192,8 +184,7 @@ def test_of_several_commits_the_last_that_was_written_counts():
     assert table.offsets(stable=True) == {("t", 0): 4}
 
 
-def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
-    table = Table()
+def test_a_deleted_offset_is_not_brought_back_by_a_transaction(table):
     table.commit(transaction=(9, 0), t_0=5, t_1=6)
     assert table.delete("g", ("t", 0)) == [ErrorCode.NONE]
     table.machine.on_marker(9, 0, committed=True)
@@ -203,8 +194,7 @@ def test_a_deleted_offset_is_not_brought_back_by_a_transaction():
 # Delete.
 
 
-def test_single_offsets_can_be_deleted_of_topics_that_nobody_reads():
-    table = Table()
+def test_single_offsets_can_be_deleted_of_topics_that_nobody_reads(table):
     table.commit(t_0=1, t_1=2, u_0=3)
     table.become(stable_group(topics=["t"]))
     subscribed = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -213,15 +203,13 @@ def test_single_offsets_can_be_deleted_of_topics_that_nobody_reads():
     assert table.offsets() == {("t", 0): 1, ("t", 1): 2}
 
 
-def test_of_a_group_that_is_not_there_or_does_something_else_nothing_is_deleted():
-    table = Table()
+def test_of_a_group_that_is_not_there_or_does_something_else_nothing_is_deleted(table):
     assert refusal(lambda: table.delete("g", ("t", 0))) == ErrorCode.GROUP_ID_NOT_FOUND
     table.become(stable_group(protocol_type="connect"))
     assert refusal(lambda: table.delete("g", ("t", 0))) == ErrorCode.NON_EMPTY_GROUP
 
 
-def test_a_simple_group_outlives_its_offsets_until_groups_are_cleaned_up():
-    table = Table()
+def test_a_simple_group_outlives_its_offsets_until_groups_are_cleaned_up(table):
     table.commit(t_0=1)
     table.delete("g", ("t", 0))
     assert table.machine.group_ids() == ["g"]
@@ -230,8 +218,7 @@ def test_a_simple_group_outlives_its_offsets_until_groups_are_cleaned_up():
     assert table.machine.group_ids() == []
 
 
-def test_the_image_and_the_settings_can_be_replaced():
-    table = Table()
+def test_the_image_and_the_settings_can_be_replaced(table):
     image = Image(features=Map({"x": 1}))
     table.machine.see(image, BrokerSettings({"offset.metadata.max.bytes": "1"}))
     new = [NewOffset("t", 0, 5, metadata="ab")]
@@ -240,9 +227,8 @@ def test_the_image_and_the_settings_can_be_replaced():
     assert table.machine.image is image
 
 
-def test_a_group_with_many_offsets_is_deleted_in_rounds():
+def test_a_group_with_many_offsets_is_deleted_in_rounds(table):
     """OFS-07: what one decision writes must fit into a batch."""
-    table = Table()
     table.become(empty_group(table.now_ms))
     table.commit(**{f"t_{index}": 7 for index in range(2 * RECORDS_MAX + 1)})
     assert rounds_to_delete(table.machine, "g") == 3
@@ -257,8 +243,7 @@ def test_a_group_with_many_offsets_is_deleted_in_rounds():
 
 
 @pytest.mark.parametrize("count", [0, 1, RECORDS_MAX])
-def test_a_group_with_few_offsets_is_deleted_at_once(count):
-    table = Table()
+def test_a_group_with_few_offsets_is_deleted_at_once(table, count):
     table.become(empty_group(table.now_ms))
     table.commit(**{f"t_{index}": 7 for index in range(count)})
     assert rounds_to_delete(table.machine, "g") == 1

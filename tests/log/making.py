@@ -56,6 +56,14 @@ def reopen(log: Log, disk: Disk, config: LogConfig = SMALL) -> Log:
     return open_log(disk, config, recovery_point=log.recovery_point, start_offset=log.start_offset)
 
 
+def flush(log: Log) -> Log:
+    """Have all that was appended on disk; return the log."""
+    begun = log.begin_flush()
+    begun.run()
+    log.end_flush(begun, NOW)
+    return log
+
+
 def batch(*values: bytes, at: int = NOW, producer: Producer = NO_PRODUCER, flags: int = 0):
     """Return a batch as a client sends it."""
     records = [Record(index, at + index, None, value) for index, value in enumerate(values)]

@@ -11,8 +11,7 @@ PATH = "/data/recovery-point-offset-checkpoint"
 TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
 
 
-def test_dsk_04_version_count_and_one_line_each():
-    disk = new_disk()
+def test_dsk_04_version_count_and_one_line_each(disk):
     write_checkpoint(disk, PATH, {("flug", 1): 4712, ("flug", 0): 4711, ("a-b", 10): 0})
     assert disk.read(PATH) == b"0\n3\na-b 10 0\nflug 0 4711\nflug 1 4712\n"
     write_checkpoint(disk, PATH, {})
@@ -27,8 +26,7 @@ def test_what_was_written_is_read(offsets):
     assert read_checkpoint(disk, PATH) == offsets
 
 
-def test_a_missing_or_empty_file_has_no_offsets():
-    disk = new_disk()
+def test_a_missing_or_empty_file_has_no_offsets(disk):
     assert read_checkpoint(disk, PATH) == {}
     disk.write(PATH, b"")
     assert read_checkpoint(disk, PATH) == {}
@@ -37,8 +35,7 @@ def test_a_missing_or_empty_file_has_no_offsets():
 @pytest.mark.parametrize(
     "content", [b"0", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"\xff\n\n"]
 )
-def test_a_damaged_file_is_told(content):
-    disk = new_disk()
+def test_a_damaged_file_is_told(disk, content):
     disk.write(PATH, content)
     with pytest.raises(DamagedCheckpointError):
         read_checkpoint(disk, PATH)

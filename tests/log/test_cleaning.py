@@ -206,8 +206,7 @@ def test_a_horizon_once_set_stays():
     assert headers(log)[0].base_timestamp == NOW + DAY
 
 
-def test_what_an_aborted_transaction_wrote_goes_and_its_marker_later():
-    disk = new_disk()
+def test_what_an_aborted_transaction_wrote_goes_and_its_marker_later(disk):
     log = open_log(disk, COMPACT)
     one, two = Producer(1, 0, 0), Producer(2, 0, 0)
     put(log, (b"k", b"before"))
@@ -232,8 +231,7 @@ def test_what_an_aborted_transaction_wrote_goes_and_its_marker_later():
     assert pairs_of(log)[1] == (2, b"m", b"good")
 
 
-def test_an_open_transaction_holds_the_cleaner_back():
-    disk = new_disk()
+def test_an_open_transaction_holds_the_cleaner_back(disk):
     log = open_log(disk, COMPACT)
     put(log, (b"k", b"1"))
     log.roll(NOW)
@@ -245,8 +243,7 @@ def test_an_open_transaction_holds_the_cleaner_back():
     assert find_cleanable(log, log.end_offset, NOW).end_offset == 3
 
 
-def test_the_last_batch_of_a_producer_stays_as_a_header():
-    disk = new_disk()
+def test_the_last_batch_of_a_producer_stays_as_a_header(disk):
     log = open_log(disk, COMPACT)
     producer = Producer(7, 2, 0)
     put(log, (b"k", b"1"), (b"m", b"2"), producer=producer)
@@ -414,9 +411,8 @@ def refusing(disk, suffix, number):
     disk.rename = rename
 
 
-def test_a_horizon_that_is_too_far_from_the_first_time_of_a_batch_is_as_far_as_can_be():
+def test_a_horizon_that_is_too_far_from_the_first_time_of_a_batch_is_as_far_as_can_be(disk):
     """A log with such a batch could not be cleaned any more."""
-    disk = new_disk()
     log = open_log(disk, replace(COMPACT, delete_retention_ms=2**63 - 1))
     put(log, (b"k", None), at=-1)
     while len(log.segments) < 3:

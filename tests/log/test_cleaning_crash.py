@@ -13,7 +13,7 @@ from strom.records.control_key import ControlType
 from strom.records.record import Producer, read_records
 from strom.testing.disk import PowerCutError
 from tests.log.cleaning import COMPACT, DAY, clean_log, contents, put, put_transactional
-from tests.log.making import NOW, PATH, aborted, end_transaction, new_disk, open_log
+from tests.log.making import NOW, PATH, aborted, end_transaction, flush, new_disk, open_log
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def filled(disk):
             put(log, *pairs, at=NOW + number)
         if number % 9 == 0:
             log.roll(NOW)
-    return flushed(log)
+    return flush(log)
 
 
 def aged(disk):
@@ -48,14 +48,7 @@ def aged(disk):
     for _ in range(2):
         put(log, (b"3", b"newer"), at=LATER)
         log.roll(LATER)
-    return flushed(log)
-
-
-def flushed(log):
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 def newest_of(records):
@@ -119,8 +112,7 @@ def segments_of(log):
     return {(each.base_offset, each.size_bytes, tuple(each.aborted())) for each in log.segments}
 
 
-def test_no_segment_has_the_transactions_of_another():
-    disk = new_disk()
+def test_no_segment_has_the_transactions_of_another(disk):
     log = aged(disk)
     old, start = segments_of(log), disk.changes
     clean_log(log, disk, now_ms=LATER)
@@ -154,8 +146,7 @@ def check(log, before):
         assert set(positions) <= set(starts)
 
 
-def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same():
-    disk = new_disk()
+def test_a_crash_while_a_start_finishes_a_swap_leaves_the_same(disk):
     log = filled(disk)
     before = seen(log)
     # In the middle of the last group's swap.
@@ -182,14 +173,10 @@ def hollow(disk):
         log.roll(NOW)
     put(log, (b"goes", b"v" * 1800))
     log.roll(NOW)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
-def test_no_segment_of_a_group_stays_beside_its_replacement():
-    disk = new_disk()
+def test_no_segment_of_a_group_stays_beside_its_replacement(disk):
     log = hollow(disk)
     before, start = contents(log), disk.changes
     clean_log(log, disk)
@@ -206,10 +193,9 @@ def test_no_segment_of_a_group_stays_beside_its_replacement():
         assert contents(again) in (before, after)
 
 
-def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_cut():
+def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_cut(disk):
     """The snapshot in front of its marker has it as open, and the later ones go with their
     segments; but for the one that the active segment begins with, which is the newest."""
-    disk = new_disk()
     log = open_log(disk, COMPACT)
     producer = PRODUCERS[0]
     put_transactional(log, producer, (b"once", b"older"))
@@ -223,7 +209,7 @@ def test_a_transaction_whose_marker_was_cleaned_away_is_not_open_after_a_power_c
         log.roll(now)
         put(log, (b"again", b""), at=now)
         log.expire_producers(now)
-        clean_log(flushed(log), disk, now_ms=now)
+        clean_log(flush(log), disk, now_ms=now)
         disk.sync_directory(PATH)
     assert not any(header.is_control for header, _ in log.read_batches(0))
     disk.crash()

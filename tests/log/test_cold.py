@@ -41,9 +41,8 @@ def test_nothing_changes_until_what_was_fetched_is_taken():
     assert disk.changes == before
 
 
-def test_who_appends_reads_nothing_back_to_know_how_old_the_segment_is(monkeypatch):
+def test_who_appends_reads_nothing_back_to_know_how_old_the_segment_is(disk, monkeypatch):
     """What was just written may have been dropped from memory, and the loop would wait for it."""
-    disk = new_disk()
     log = open_log(disk, LARGE)
     append(log, b"first", at=NOW)
 
@@ -235,9 +234,8 @@ def test_a_rotten_segment_is_read_once_to_find_that_out():
     assert len(disk.waits) == 1, "the page that the look-up begins with"
 
 
-def test_offsets_that_do_not_ascend_are_a_rotten_batch_too():
+def test_offsets_that_do_not_ascend_are_a_rotten_batch_too(disk):
     """Else an index could be built of them, and never be right."""
-    disk = new_disk()
     log = open_log(disk, SPARSE)
     for number in range(40):
         append(log, b"x" * 50, at=NOW + (number == 22))

@@ -15,6 +15,7 @@ from tests.log.making import (
     append,
     append_transactional,
     end_transaction,
+    flush,
     new_disk,
     open_log,
     reopen,
@@ -152,18 +153,14 @@ def test_after_a_clean_close_a_crash_loses_nothing():
     assert check(story, log) == len(story.tried)
 
 
-def test_transactions_are_found_again_from_the_batches():
-    disk = new_disk()
-    log = open_log(disk)
+def test_transactions_are_found_again_from_the_batches(log, disk):
     first, second = Producer(1, 0, 0), Producer(2, 0, 0)
     append_transactional(log, first, b"a", b"b")
     append_transactional(log, second, b"c")
     end_transaction(log, first, ControlType.ABORT, coordinator_epoch=3)
     for _ in range(30):
         append(log, b"x" * 50)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     before, stable = aborted(log, 0, 99), log.last_stable_offset(log.end_offset)
     assert before == [(1, 0, 3, 2)]
     assert stable == 2
@@ -183,8 +180,7 @@ def with_one_aborted(disk):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_aborted_stays_so_if_the_power_goes_after_a_clean_stop(seed):
-    disk = new_disk()
+def test_what_was_aborted_stays_so_if_the_power_goes_after_a_clean_stop(disk, seed):
     log = with_one_aborted(disk)
     log.close()
     disk.crash(Random(seed))
@@ -192,13 +188,10 @@ def test_what_was_aborted_stays_so_if_the_power_goes_after_a_clean_stop(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_aborted_stays_so_if_the_power_goes_after_a_roll_behind_a_flush(seed):
+def test_what_was_aborted_stays_so_if_the_power_goes_after_a_roll_behind_a_flush(disk, seed):
     """As with flush.messages=1: the recovery point is where the next segment begins."""
-    disk = new_disk()
     log = with_one_aborted(disk)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     log.roll(NOW)
     disk.sync_directory(log.directory)
     disk.crash(Random(seed))
@@ -219,10 +212,7 @@ def filled(disk: FakeDisk) -> Log:
     log = open_log(disk)
     for number in range(60):
         append(log, b"%d" % number, at=NOW + number, epoch=number // 25)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 @pytest.mark.parametrize("target", [10, 33, 45])
@@ -264,16 +254,12 @@ def test_a_crash_while_retaining_leaves_an_end_of_the_log():
 def with_one_synced(disk):
     log = open_log(disk)
     append(log, b"a" * 100)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
-    return log
+    return flush(log)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
+def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(disk, seed):
     """DeleteRecords with -1: nothing is left to be read, and what is written next is not torn."""
-    disk = new_disk()
     log = with_one_synced(disk)
     append(log, b"b" * 100)
     assert log.raise_start_offset(2)
@@ -285,8 +271,7 @@ def test_a_clean_stop_is_one_also_where_the_start_was_raised_over_all(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
-    disk = new_disk()
+def test_what_retention_took_does_not_come_back_after_a_clean_stop(disk, seed):
     log = with_one_synced(disk)
     log.roll(NOW)
     append(log, b"b" * 100)
@@ -298,9 +283,8 @@ def test_what_retention_took_does_not_come_back_after_a_clean_stop(seed):
     assert names == ["00000000000000000002.log"]
 
 
-def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
+def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log(disk):
     """The start was raised over batches that nobody has synced."""
-    disk = new_disk()
     log = with_one_synced(disk)
     for value in (b"b", b"c", b"d"):
         append(log, value)
@@ -317,9 +301,8 @@ def test_what_a_crash_has_lost_behind_a_raised_start_is_no_gap_of_the_log():
     assert values_of(log) == [(2, b"next")]
 
 
-def test_a_raised_start_that_is_forgotten_again_has_nothing_torn_served():
+def test_a_raised_start_that_is_forgotten_again_has_nothing_torn_served(disk):
     """Where the logs begin is noted at another time than what is on disk of them."""
-    disk = new_disk()
     log = with_one_synced(disk)
     for value in (b"b", b"c"):
         append(log, value)
@@ -332,9 +315,8 @@ def test_a_raised_start_that_is_forgotten_again_has_nothing_torn_served():
     assert values_of(again) == [(0, b"a" * 100)]
 
 
-def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it():
+def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it(disk):
     """A checkpoint may name an earlier start, that was raised in the same way."""
-    disk = new_disk()
     log = with_one_synced(disk)
     append(log, b"b")
     append(log, b"c")
@@ -344,9 +326,7 @@ def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it():
     append(log, b"d")
     assert log.raise_start_offset(4)
     append(log, b"e")
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     assert log.recovery_point == 5
     disk.crash()
     again = open_log(disk, clean=False, recovery_point=noted, start_offset=2)
@@ -354,10 +334,8 @@ def test_what_is_synced_behind_a_raised_start_outlives_a_hole_in_front_of_it():
     assert values_of(again, 4) == [(4, b"e")]
 
 
-def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open():
+def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open(log, disk):
     """A clean stop leaves a snapshot that no segment begins with; retention does not take it."""
-    disk = new_disk()
-    log = open_log(disk)
     producer = Producer(1, 0, 0)
     append_transactional(log, producer, b"a")
     log = reopen(log, disk)
@@ -367,9 +345,7 @@ def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open():
     later = NOW + SMALL.retention_ms + 1
     log.retain(later)
     append(log, b"b", at=later)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     # The snapshot that the first segment begins with was not waited for.
     disk.crash()
     log = open_log(disk, clean=False, recovery_point=log.recovery_point)
@@ -378,13 +354,10 @@ def test_a_transaction_that_ended_in_front_of_the_first_segment_is_not_open():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_segment_that_ends_at_the_recovery_point_is_read_again(seed):
+def test_a_segment_that_ends_at_the_recovery_point_is_read_again(disk, seed):
     """It is left when the point is there already, and what recovery wrote of it was not synced."""
-    disk = new_disk()
     log = with_one_aborted(disk)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     disk.crash()
     log = open_log(disk, clean=False, recovery_point=3)
     log.roll(NOW)
@@ -394,14 +367,12 @@ def test_a_segment_that_ends_at_the_recovery_point_is_read_again(seed):
     assert aborted(log, 0, 99) == [(1, 0, 2, 3)]
     log.roll(NOW)
     append(log, b"c")
-    flush = log.begin_flush()
-    flush.run()
+    log.begin_flush().run()
     disk.crash(Random(seed))
     assert aborted(open_log(disk, clean=False, recovery_point=4), 0, 99) == [(1, 0, 2, 3)]
 
 
-def test_a_raised_start_that_is_forgotten_again_takes_no_epoch_with_it():
-    disk = new_disk()
+def test_a_raised_start_that_is_forgotten_again_takes_no_epoch_with_it(disk):
     log = with_one_synced(disk)
     append(log, b"b" * 100, epoch=1)
     assert log.raise_start_offset(2)

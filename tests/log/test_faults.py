@@ -73,9 +73,7 @@ def test_a_short_write_is_continued(taken):
 
 @pytest.mark.parametrize("operation", ["create", "rename", "open", "truncate"])
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
-def test_a_roll_that_fails_appends_nothing_and_can_be_tried_again(operation, error):
-    disk = new_disk()
-    log = open_log(disk)
+def test_a_roll_that_fails_appends_nothing_and_can_be_tried_again(log, disk, operation, error):
     count = 0
     while log.active.size_bytes < 1900:
         append(log, b"x" * 20)

@@ -22,6 +22,7 @@ from tests.log.making import (
     append,
     batch,
     first_at,
+    flush,
     latest,
     new_disk,
     open_log,
@@ -37,9 +38,8 @@ def refusal(call, *args, **kwargs) -> ErrorCode:
     return caught.value.code
 
 
-def test_log_01_02_records_are_appended_at_the_end_and_numbered_from_zero():
+def test_log_01_02_records_are_appended_at_the_end_and_numbered_from_zero(log):
     """BRK-12."""
-    log = open_log(new_disk())
     first, second = append(log, b"a", b"b"), append(log, b"c")
     assert (first.base_offset, first.last_offset) == (0, 1)
     assert (second.base_offset, second.last_offset) == (2, 2)
@@ -47,8 +47,7 @@ def test_log_01_02_records_are_appended_at_the_end_and_numbered_from_zero():
     assert values_of(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_log_04_05_07_reading_starts_at_any_offset_any_number_of_times():
-    log = open_log(new_disk())
+def test_log_04_05_07_reading_starts_at_any_offset_any_number_of_times(log):
     for number in range(50):
         append(log, b"%d" % number, b"x")
     for offset in (0, 99, 17, 17, 50):
@@ -56,8 +55,7 @@ def test_log_04_05_07_reading_starts_at_any_offset_any_number_of_times():
         assert values_of(log, offset) == expected[offset:]
 
 
-def test_log_11_reading_at_the_end_gives_nothing_and_beyond_it_an_error():
-    log = open_log(new_disk())
+def test_log_11_reading_at_the_end_gives_nothing_and_beyond_it_an_error(log):
     append(log, b"a")
     assert read(log, 1, max_bytes=100, end_offset=1, whole_first=True) is None
     for offset in (-1, 2):
@@ -79,9 +77,7 @@ def test_msg_14_batches_have_the_sizes_of_the_book(tmp_path):
     assert (tmp_path / "t-0" / "00000000000000000000.log").stat().st_size == 222
 
 
-def test_dsk_10_11_12_a_new_partition_has_its_files_and_rolls_into_others():
-    disk = new_disk()
-    log = open_log(disk)
+def test_dsk_10_11_12_a_new_partition_has_its_files_and_rolls_into_others(log, disk):
     assert disk.scan(PATH) == [
         ("00000000000000000000.index", 0),
         ("00000000000000000000.log", 0),
@@ -99,8 +95,7 @@ def test_dsk_10_11_12_a_new_partition_has_its_files_and_rolls_into_others():
     assert disk.read(f"{PATH}/leader-epoch-checkpoint") == b"0\n1\n4 0\n"
 
 
-def test_a_batch_is_stored_as_it_came_but_for_its_place():
-    log = open_log(new_disk())
+def test_a_batch_is_stored_as_it_came_but_for_its_place(log):
     append(log, b"first")
     sent = bytes(batch(b"a", b"b"))
     log.append_as_leader(memoryview(bytearray(sent)), leader_epoch=7, now_ms=NOW)
@@ -148,8 +143,7 @@ def test_what_is_damaged_or_too_large_is_refused_and_uses_no_offset():
     assert append(log, b"fine").base_offset == 0
 
 
-def test_dsk_16_segments_are_rolled_by_size():
-    log = open_log(new_disk())
+def test_dsk_16_segments_are_rolled_by_size(log):
     for _ in range(60):
         append(log, b"x" * 32)
     assert [each.base_offset for each in log.segments] == [0, 20, 40]
@@ -197,8 +191,7 @@ def test_index_interval_bytes_changes_while_a_segment_is_written():
     assert len(log.active.offset_index()) == 3
 
 
-def test_segments_are_rolled_before_an_offset_is_too_far_for_the_index():
-    log = open_log(new_disk())
+def test_segments_are_rolled_before_an_offset_is_too_far_for_the_index(log):
     append(log, b"a")
     far = write_batch([Record(2**31 + 5, NOW, None, b"far")])
     log.append_as_follower(memoryview(far), now_ms=NOW)
@@ -208,8 +201,7 @@ def test_segments_are_rolled_before_an_offset_is_too_far_for_the_index():
     assert values_of(log) == [(0, b"a"), (2**31 + 5, b"far"), (2**32 + 9, b"further")]
 
 
-def test_preallocated_files_are_trimmed_when_left_and_closed():
-    disk = new_disk()
+def test_preallocated_files_are_trimmed_when_left_and_closed(disk):
     config = dataclasses.replace(SMALL, preallocate=True)
     log = open_log(disk, config)
     assert dict(disk.scan(PATH))["00000000000000000000.log"] == 2000
@@ -221,8 +213,7 @@ def test_preallocated_files_are_trimmed_when_left_and_closed():
     assert values_of(log) == [(0, b"a"), (1, b"b")]
 
 
-def test_a_fetch_in_the_middle_of_a_batch_gets_it_whole():
-    log = open_log(new_disk())
+def test_a_fetch_in_the_middle_of_a_batch_gets_it_whole(log):
     append(log, b"a", b"b", b"c")
     append(log, b"d")
     part = read(log, 1, max_bytes=1000, end_offset=4, whole_first=False)
@@ -230,15 +221,13 @@ def test_a_fetch_in_the_middle_of_a_batch_gets_it_whole():
     assert part.size == log.size_bytes
 
 
-def test_the_first_batch_comes_whole_if_asked_and_not_at_all_otherwise():
-    log = open_log(new_disk())
+def test_the_first_batch_comes_whole_if_asked_and_not_at_all_otherwise(log):
     append(log, b"x" * 300)
     assert read(log, 0, max_bytes=10, end_offset=1, whole_first=True).size == log.size_bytes
     assert read(log, 0, max_bytes=10, end_offset=1, whole_first=False) is None
 
 
-def test_reading_ends_in_front_of_the_given_offset():
-    log = open_log(new_disk())
+def test_reading_ends_in_front_of_the_given_offset(log):
     for _ in range(40):
         append(log, b"x", b"y")
     for end in range(81):
@@ -277,9 +266,7 @@ def test_what_was_just_opened_is_not_the_file_that_is_closed():
     assert closed == ["a"]
 
 
-def test_a_clean_start_reads_no_batch():
-    disk = new_disk()
-    log = open_log(disk)
+def test_a_clean_start_reads_no_batch(log, disk):
     for number in range(60):
         append(log, b"%d" % number)
     before = values_of(log)
@@ -298,9 +285,7 @@ def test_a_clean_start_reads_no_batch():
     assert log.end_offset == 61
 
 
-def test_a_clean_stop_without_checkpoint_or_snapshot_is_understood_all_the_same():
-    disk = new_disk()
-    log = open_log(disk)
+def test_a_clean_stop_without_checkpoint_or_snapshot_is_understood_all_the_same(log, disk):
     for number in range(60):
         append(log, b"%d" % number)
     log.close()
@@ -309,8 +294,7 @@ def test_a_clean_stop_without_checkpoint_or_snapshot_is_understood_all_the_same(
     assert open_log(disk, recovery_point=60).end_offset == 60
 
 
-def test_preallocated_space_is_given_back_although_the_setting_is_gone():
-    disk = new_disk()
+def test_preallocated_space_is_given_back_although_the_setting_is_gone(disk):
     log = open_log(disk, dataclasses.replace(SMALL, preallocate=True))
     append(log, b"a")
     log.config = SMALL
@@ -319,20 +303,16 @@ def test_preallocated_space_is_given_back_although_the_setting_is_gone():
     assert values_of(open_log(disk, recovery_point=1)) == [(0, b"a")]
 
 
-def test_a_segment_that_was_left_wants_a_flush():
-    log = open_log(new_disk())
+def test_a_segment_that_was_left_wants_a_flush(log):
     append(log, b"a")
     assert not log.flush_due(NOW)
     log.roll(NOW)
     assert log.flush_due(NOW)
-    flush = log.begin_flush()
-    flush.run()
-    log.end_flush(flush, NOW)
+    flush(log)
     assert not log.flush_due(NOW)
 
 
-def test_closing_an_untouched_log_writes_nothing():
-    disk = new_disk()
+def test_closing_an_untouched_log_writes_nothing(disk):
     log = reopen(open_log(disk), disk)
     changes = disk.changes
     log.close()
@@ -354,9 +334,7 @@ def test_a_flush_syncs_names_once_that_of_a_new_directory_too():
 
     def names_synced():
         append(log, b"x")
-        flush = log.begin_flush()
-        flush.run()
-        log.end_flush(flush, NOW)
+        flush(log)
         return [synced.pop(0) for _ in list(synced)]
 
     assert names_synced() == [PATH, "/data"]
@@ -365,8 +343,7 @@ def test_a_flush_syncs_names_once_that_of_a_new_directory_too():
     assert names_synced() == [PATH]
 
 
-def test_flush_is_due_by_count_and_by_time_and_moves_the_recovery_point():
-    disk = new_disk()
+def test_flush_is_due_by_count_and_by_time_and_moves_the_recovery_point(disk):
     log = open_log(disk, dataclasses.replace(SMALL, flush_messages=3, flush_ms=1000))
     assert not log.flush_due(NOW + 5000)
     append(log, b"a", b"b")
@@ -388,8 +365,7 @@ def test_flush_is_due_by_count_and_by_time_and_moves_the_recovery_point():
     ]
 
 
-def test_a_flush_that_was_overtaken_by_a_truncation_proves_nothing():
-    log = open_log(new_disk())
+def test_a_flush_that_was_overtaken_by_a_truncation_proves_nothing(log):
     append(log, b"a", b"b")
     append(log, b"c")
     flush = log.begin_flush()
@@ -464,8 +440,7 @@ def test_con_09_a_missing_offset_leads_to_the_next_record_that_is_there():
         assert found == next(each for each in range(offset, 90) if each % 9 == 4)
 
 
-def test_dsk_14_time_is_found_to_the_record():
-    log = open_log(new_disk())
+def test_dsk_14_time_is_found_to_the_record(log):
     for number in range(40):
         append(log, b"a", b"b", b"c", at=NOW + number * 10)
     for wanted in range(-5, 395):
@@ -485,8 +460,7 @@ def test_dsk_14_time_is_found_to_the_record():
     assert latest(log, 60)[:2] == (59, NOW + 192)
 
 
-def test_the_largest_time_may_be_anywhere():
-    log = open_log(new_disk())
+def test_the_largest_time_may_be_anywhere(log):
     for number in range(60):
         append(log, b"x", b"y", at=NOW + (500 if number == 7 else number))
     assert latest(log, 120)[:2] == (15, NOW + 501)
@@ -494,8 +468,7 @@ def test_the_largest_time_may_be_anywhere():
     assert latest(log, 10)[:2] == (9, NOW + 5)
 
 
-def test_the_start_offset_is_raised_within_the_log_only():
-    log = open_log(new_disk())
+def test_the_start_offset_is_raised_within_the_log_only(log):
     for _ in range(60):
         append(log, b"x")
     assert not log.raise_start_offset(61)
@@ -506,9 +479,7 @@ def test_the_start_offset_is_raised_within_the_log_only():
     assert refusal(log.read, 32, **arguments) == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_dsk_18_a_renamed_log_goes_on():
-    disk = new_disk()
-    log = open_log(disk)
+def test_dsk_18_a_renamed_log_goes_on(log, disk):
     append(log, b"a")
     log.rename_to("/data/flug-0.abc-delete")
     append(log, b"b")
@@ -517,8 +488,7 @@ def test_dsk_18_a_renamed_log_goes_on():
     assert disk.directories("/data") == ["flug-0.abc-delete"]
 
 
-def test_recompression_is_wanted_where_the_topic_names_another_codec():
-    log = open_log(new_disk())
+def test_recompression_is_wanted_where_the_topic_names_another_codec(log):
     assert not log.needs_recompression(batch(b"a"))
     log.config = dataclasses.replace(SMALL, compression_type="zstd")
     assert log.needs_recompression(batch(b"a"))

@@ -119,8 +119,7 @@ def test_a_duplicate_of_what_came_with_it_is_told_where_that_is():
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_a_write_that_fails_tells_all_and_changes_nothing(code):
-    disk = new_disk()
+def test_a_write_that_fails_tells_all_and_changes_nothing(disk, code):
     log = open_log(disk, ROOMY)
     append(log, b"first", producer=Producer(7, 0, 0))
     size, known = log.size_bytes, write_snapshot(log.producers)
@@ -139,8 +138,7 @@ def test_a_write_that_fails_tells_all_and_changes_nothing(code):
 
 
 @pytest.mark.parametrize("taken", [1, 70, 75, 150])
-def test_a_short_write_is_gone_on_with(taken):
-    disk = new_disk()
+def test_a_short_write_is_gone_on_with(disk, taken):
     log = open_log(disk, ROOMY)
     append(log, b"first")
     placed = [place(log, b"%d" % n) for n in range(3)]
@@ -257,9 +255,8 @@ def test_a_fault_of_ours_is_no_success_to_anybody(monkeypatch):
     assert append(log, b"next").base_offset == 1
 
 
-def test_a_file_that_cannot_be_read_when_batches_are_joined_is_told_by_the_write():
+def test_a_file_that_cannot_be_read_when_batches_are_joined_is_told_by_the_write(disk):
     """How old a segment is stands in its first batch, which a start does not read."""
-    disk = new_disk()
     log = open_log(disk, ROOMY)
     append(log, b"first")
     log.active._first_time = None

@@ -36,8 +36,7 @@ def refused(call, *args, **kwargs) -> ErrorCode:
     return caught.value.code
 
 
-def test_txn_02_each_of_the_last_five_batches_is_recognised_and_not_written_again():
-    log = open_log(new_disk())
+def test_txn_02_each_of_the_last_five_batches_is_recognised_and_not_written_again(log):
     for sequence in range(0, 12, 2):
         send(log, sequence, 2)
     end = log.end_offset
@@ -50,21 +49,18 @@ def test_txn_02_each_of_the_last_five_batches_is_recognised_and_not_written_agai
     assert refused(send, log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_txn_03_a_gap_is_refused_and_leaves_no_trace():
-    log = open_log(new_disk())
+def test_txn_03_a_gap_is_refused_and_leaves_no_trace(log):
     send(log, 0)
     assert refused(send, log, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(log, 1).base_offset == 1
 
 
-def test_a_batch_that_overlaps_a_known_one_is_no_duplicate():
-    log = open_log(new_disk())
+def test_a_batch_that_overlaps_a_known_one_is_no_duplicate(log):
     send(log, 0, 3)
     assert refused(send, log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_producers_do_not_disturb_each_other():
-    log = open_log(new_disk())
+def test_producers_do_not_disturb_each_other(log):
     for sequence in range(3):
         for producer_id in (1, 2):
             assert not send(log, sequence, producer_id=producer_id).duplicate
@@ -72,14 +68,12 @@ def test_producers_do_not_disturb_each_other():
     assert log.end_offset == 7
 
 
-def test_an_unknown_producer_may_begin_with_any_number():
-    log = open_log(new_disk())
+def test_an_unknown_producer_may_begin_with_any_number(log):
     assert not send(log, 500).duplicate
     assert not send(log, 501).duplicate
 
 
-def test_sequences_wrap_round():
-    log = open_log(new_disk())
+def test_sequences_wrap_round(log):
     send(log, SEQUENCE_MAX - 1, 2)
     assert log.producers.get(9).last_sequence == SEQUENCE_MAX
     assert not send(log, 0).duplicate
@@ -90,8 +84,7 @@ def test_sequences_wrap_round():
     assert not send(log, 2).duplicate
 
 
-def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero():
-    log = open_log(new_disk())
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero(log):
     send(log, 0, 5, epoch=3)
     assert refused(send, log, 5, epoch=2) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert refused(send, log, 5, epoch=4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -99,9 +92,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero():
     assert refused(send, log, 5, epoch=3) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_the_state_outlives_a_restart_a_roll_and_the_segments_it_came_from():
-    disk = new_disk()
-    log = open_log(disk)
+def test_the_state_outlives_a_restart_a_roll_and_the_segments_it_came_from(log, disk):
     send(log, 0, 2)
     log.roll(NOW)
     append(log, b"other")
@@ -113,8 +104,7 @@ def test_the_state_outlives_a_restart_a_roll_and_the_segments_it_came_from():
     assert send(log, 2).base_offset == 3
 
 
-def test_the_state_goes_back_with_a_truncation():
-    log = open_log(new_disk())
+def test_the_state_goes_back_with_a_truncation(log):
     for sequence in range(30):
         send(log, sequence)
         append(log, b"x" * 50)
@@ -123,8 +113,7 @@ def test_the_state_goes_back_with_a_truncation():
     assert send(log, 20).base_offset == 40
 
 
-def test_silent_producers_are_forgotten_but_not_their_open_transactions():
-    log = open_log(new_disk())
+def test_silent_producers_are_forgotten_but_not_their_open_transactions(log):
     send(log, 0)
     append_transactional(log, Producer(1, 0, 0), b"open")
     assert log.expire_producers(NOW + SMALL.producer_expiration_ms - 1) == 0
@@ -133,8 +122,7 @@ def test_silent_producers_are_forgotten_but_not_their_open_transactions():
     assert log.last_stable_offset(log.end_offset) == 1
 
 
-def test_open_transactions_hold_the_last_stable_offset():
-    log = open_log(new_disk())
+def test_open_transactions_hold_the_last_stable_offset(log):
     append(log, b"before")
     append_transactional(log, Producer(1, 0, 0), b"a")
     append_transactional(log, Producer(2, 0, 0), b"b")
@@ -148,8 +136,7 @@ def test_open_transactions_hold_the_last_stable_offset():
     assert log.last_stable_offset(4) == 4
 
 
-def test_the_aborted_list_covers_exactly_the_range():
-    log = open_log(new_disk())
+def test_the_aborted_list_covers_exactly_the_range(log):
     for number in range(4):
         append_transactional(log, Producer(number, 0, 0), b"a", b"b")
         end_transaction(log, Producer(number, 0), ControlType(number % 2))
@@ -162,9 +149,8 @@ def test_the_aborted_list_covers_exactly_the_range():
     assert [each.first_offset for each in aborted(log, 9, 10)] == [8]
 
 
-def test_one_that_is_open_while_another_is_aborted_is_in_the_list_too():
+def test_one_that_is_open_while_another_is_aborted_is_in_the_list_too(log):
     """Its end is behind that of the other: how far to look is noted with each."""
-    log = open_log(new_disk())
     for producer_id in (1, 2):
         append_transactional(log, Producer(producer_id, 0, 0), b"a")
     end_transaction(log, Producer(2, 0), ControlType.ABORT)
@@ -173,8 +159,7 @@ def test_one_that_is_open_while_another_is_aborted_is_in_the_list_too():
     assert aborted(log, 0, 2) == [(2, 1, 2, 0), (1, 0, 3, 4)]
 
 
-def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
-    log = open_log(new_disk())
+def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more(log):
     for number in range(40):
         append_transactional(log, Producer(number, 0, 0), b"a")
         end_transaction(log, Producer(number, 0), ControlType.ABORT)
@@ -187,9 +172,8 @@ def test_a_reader_of_a_slice_hears_of_the_aborted_in_it_and_hardly_more():
         assert len(told - inside) <= 3
 
 
-def test_a_reader_behind_the_last_batch_of_a_segment_hears_of_the_aborted_in_the_next_one():
+def test_a_reader_behind_the_last_batch_of_a_segment_hears_of_the_aborted_in_the_next_one(log):
     """Kafka's cleaner leaves gaps at the ends of segments, and a reader goes on in the gap."""
-    log = open_log(new_disk())
     for _ in range(10):
         append(log, b"x" * 50)
     log.roll(NOW, 20)
@@ -201,14 +185,12 @@ def test_a_reader_behind_the_last_batch_of_a_segment_hears_of_the_aborted_in_the
     assert [each.producer_id for each in log.aborted_within(10, found)] == [1]
 
 
-def test_a_transaction_takes_transactional_batches_only():
-    log = open_log(new_disk())
+def test_a_transaction_takes_transactional_batches_only(log):
     append_transactional(log, Producer(9, 0, 0), b"a")
     assert refused(send, log, 1) == ErrorCode.INVALID_TXN_STATE
 
 
-def test_markers_are_fenced_by_both_epochs():
-    log = open_log(new_disk())
+def test_markers_are_fenced_by_both_epochs(log):
     append_transactional(log, Producer(9, 5, 0), b"a")
     commit = ControlType.COMMIT
     assert refused(end_transaction, log, Producer(9, 4), commit) == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -220,8 +202,7 @@ def test_markers_are_fenced_by_both_epochs():
     )
 
 
-def test_kip_890_a_marker_of_version_2_must_raise_the_epoch():
-    log = open_log(new_disk())
+def test_kip_890_a_marker_of_version_2_must_raise_the_epoch(log):
     append_transactional(log, Producer(9, 5, 0), b"a")
     commit = ControlType.COMMIT
     late = refused(end_transaction, log, Producer(9, 5), commit, version=2)
@@ -234,8 +215,7 @@ def test_kip_890_a_marker_of_version_2_must_raise_the_epoch():
     assert log.last_stable_offset(log.end_offset) == 3
 
 
-def test_a_snapshot_gives_the_state_back_and_a_damaged_one_none():
-    log = open_log(new_disk())
+def test_a_snapshot_gives_the_state_back_and_a_damaged_one_none(log):
     send(log, 7, 3)
     append_transactional(log, Producer(1, 2, 0), b"a")
     end_transaction(log, Producer(1, 3), ControlType.ABORT, coordinator_epoch=4, version=2)
@@ -254,8 +234,7 @@ def test_a_snapshot_gives_the_state_back_and_a_damaged_one_none():
         assert read_snapshot(data[:position], "") is None
 
 
-def test_markers_do_not_count_as_records_of_the_producer():
-    log = open_log(new_disk())
+def test_markers_do_not_count_as_records_of_the_producer(log):
     append_transactional(log, Producer(9, 0, 0), b"a")
     end_transaction(log, Producer(9, 0), ControlType.COMMIT)
     append_transactional(log, Producer(9, 0, 1), b"b")
@@ -263,9 +242,8 @@ def test_markers_do_not_count_as_records_of_the_producer():
     assert log.producers.get(9).last_sequence == 1
 
 
-def test_a_marker_of_the_last_epoch_need_not_raise_it():
+def test_a_marker_of_the_last_epoch_need_not_raise_it(log):
     """There is none above it: what was written with it would be open for good."""
-    log = open_log(new_disk())
     append_transactional(log, Producer(9, 2**15 - 1, 0), b"a")
     end_transaction(log, Producer(9, 2**15 - 1), ControlType.COMMIT, version=2)
     assert log.last_stable_offset(log.end_offset) == 2

@@ -24,6 +24,7 @@ from tests.log.making import (
     append_transactional,
     end_transaction,
     first_at,
+    flush,
     latest,
     new_disk,
     open_log,
@@ -194,9 +195,7 @@ def test_a_clean_index_is_the_one_that_recovery_builds():
     assert before == {suffix: disk.read(NAME + suffix) for suffix in before}
 
 
-def test_segments_behind_a_damaged_one_are_removed():
-    disk = new_disk()
-    log = open_log(disk)
+def test_segments_behind_a_damaged_one_are_removed(log, disk):
     for number in range(60):
         append(log, b"%d" % number, b"x" * 20)
     log.close()
@@ -208,9 +207,7 @@ def test_segments_behind_a_damaged_one_are_removed():
     assert f"{log.segments[2].base_offset:020d}.log" not in dict(disk.scan(PATH))
 
 
-def test_segments_in_front_of_the_recovery_point_are_not_read():
-    disk = new_disk()
-    log = open_log(disk)
+def test_segments_in_front_of_the_recovery_point_are_not_read(log, disk):
     for number in range(60):
         append(log, b"%d" % number, b"x" * 20)
     log.close()
@@ -224,9 +221,7 @@ def test_segments_in_front_of_the_recovery_point_are_not_read():
 @pytest.mark.parametrize(
     "content", [b"", b"0\n", b"0\n2\n0 0\n", b"1\n0\n", b"\xff\0", b"0\n1\nx y\n"]
 )
-def test_damaged_epochs_are_found_again_in_the_batches(content):
-    disk = new_disk()
-    log = open_log(disk)
+def test_damaged_epochs_are_found_again_in_the_batches(log, disk, content):
     for number in range(60):
         append(log, b"%d" % number, b"x" * 20, epoch=number // 7)
     log.close()
@@ -244,10 +239,8 @@ def test_a_damaged_snapshot_is_as_good_as_none():
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_rotten_batch_says_nothing_of_its_producer(clean):
+def test_a_rotten_batch_says_nothing_of_its_producer(log, disk, clean):
     """Where no snapshot is left, producers are found again in segments that nobody has checked."""
-    disk = new_disk()
-    log = open_log(disk)
     append_transactional(log, Producer(1, 0, 0), b"a")
     second = log.size_bytes
     append(log, b"b", producer=Producer(2, 0, 0))
@@ -349,9 +342,8 @@ def test_a_gap_between_segments_ends_nothing_where_no_recovery_point_is_known():
     assert offsets == [*range(lost), *range(lost + 2, 120)]
 
 
-def test_a_transaction_whose_marker_the_cleaner_took_out_in_front_of_the_point_is_over():
+def test_a_transaction_whose_marker_the_cleaner_took_out_in_front_of_the_point_is_over(disk):
     """The segment in front is read for its indexes, but the snapshot at the point knows more."""
-    disk = new_disk()
     config = dataclasses.replace(COMPACT, delete_retention_ms=0)
     log = open_log(disk, config)
     producer = Producer(7, 0, 0)
@@ -382,12 +374,6 @@ def fill_segment(log, key, *, once=False):
     count = len(log.segments)
     while len(log.segments) == count:
         put(log, (key if once else b"%s%d" % (key, log.end_offset), b"v" * 100))
-
-
-def flush(log):
-    begun = log.begin_flush()
-    begun.run()
-    log.end_flush(begun, NOW)
 
 
 def test_what_recovery_cut_off_is_not_found_again_behind_what_was_written_next():

@@ -90,8 +90,7 @@ def test_a_log_that_is_cut_counts_on_no_room():
     assert not log.active.is_allocated
 
 
-def test_a_preallocated_file_may_have_room_reserved_too():
-    disk = new_disk()
+def test_a_preallocated_file_may_have_room_reserved_too(disk):
     config = dataclasses.replace(LARGE, segment_bytes=3 * WRITE_BACK_BYTES, preallocate=True)
     log = open_log(disk, config)
     append(log, b"x" * WRITE_BACK_BYTES)

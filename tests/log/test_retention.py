@@ -140,8 +140,7 @@ def append_untimed(log, now_ms):
 
 
 @pytest.mark.parametrize("seconds", [0, 100])
-def test_records_without_a_time_are_as_old_as_their_file(seconds):
-    disk = new_disk()
+def test_records_without_a_time_are_as_old_as_their_file(disk, seconds):
     log = open_log(disk, UNTIMED)
     append_untimed(log, NOW)
     log.retain(NOW + seconds * 1000)

@@ -30,21 +30,18 @@ def test_a_broker_is_fenced_until_its_first_heartbeat():
     assert cluster.image.brokers[1].epoch == epoch
 
 
-def test_a_heartbeat_with_no_news_writes_nothing():
-    cluster = Cluster()
+def test_a_heartbeat_with_no_news_writes_nothing(cluster):
     beat = Heartbeat(1, cluster.image.brokers[1].epoch)
     assert cluster.controller.heartbeat(beat).records == ()
 
 
-def test_registering_again_in_the_same_life_keeps_the_epoch():
-    cluster = Cluster()
+def test_registering_again_in_the_same_life_keeps_the_epoch(cluster):
     before = cluster.image.brokers[1]
     assert cluster.register(1, rack="r") == before.epoch
     assert cluster.image.brokers[1] == before._replace(rack="r")
 
 
-def test_a_new_life_gets_a_higher_epoch_and_is_fenced():
-    cluster = Cluster()
+def test_a_new_life_gets_a_higher_epoch_and_is_fenced(cluster):
     before = cluster.image.brokers[1]
     assert cluster.register(1, life=2) > before.epoch
     assert cluster.image.brokers[1].fenced
@@ -80,8 +77,7 @@ def test_a_registration_that_cannot_be_is_refused_in_kafkas_words(what, code, me
     assert (refused.value.code.name, refused.value.message) == (code, message)
 
 
-def test_a_stranger_and_a_broker_of_an_earlier_epoch_are_refused():
-    cluster = Cluster()
+def test_a_stranger_and_a_broker_of_an_earlier_epoch_are_refused(cluster):
     with pytest.raises(KafkaError) as refused:
         cluster.controller.heartbeat(Heartbeat(9, 0))
     assert refused.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED

@@ -152,8 +152,7 @@ TestAnyCluster = pytest.mark.slow(AnyCluster.TestCase)
 TestAnyCluster.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)
 
 
-def test_a_cluster_begins_once():
-    cluster = Cluster()
+def test_a_cluster_begins_once(cluster):
     assert cluster.controller.bootstrap(bootstrap_records()).records == ()
 
 
@@ -161,8 +160,7 @@ def test_the_cluster_says_from_the_start_how_many_must_be_in_sync():
     assert dict(Cluster().image.config((4, ""))) == {"min.insync.replicas": "1"}
 
 
-def test_a_controller_registers_once_in_its_life():
-    cluster = Cluster()
+def test_a_controller_registers_once_in_its_life(cluster):
     record = RegisterController(
         controller_id=1,
         incarnation_id=UUID(int=5),

@@ -25,8 +25,7 @@ def test_a_new_cluster_has_what_kafka_4_3_finalises():
     }
 
 
-def test_a_feature_goes_down_and_up_again():
-    cluster = Cluster()
+def test_a_feature_goes_down_and_up_again(cluster):
     update(cluster, ("transaction.version", 1, SAFE), ("group.version", 0, UNSAFE))
     assert cluster.image.features["transaction.version"] == 1
     assert "group.version" not in cluster.image.features
@@ -79,8 +78,7 @@ def test_a_level_that_cannot_be_is_refused_in_kafkas_words(asked, reason):
     assert cluster.image.features["transaction.version"] == 2
 
 
-def test_a_downgrade_goes_down():
-    cluster = Cluster()
+def test_a_downgrade_goes_down(cluster):
     update(cluster, ("transaction.version", 0, SAFE))
     with pytest.raises(KafkaError, match="Can't downgrade to a newer version"):
         update(cluster, ("transaction.version", 1, SAFE))

@@ -88,16 +88,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("asked", "code", "message"), REFUSED)
-def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(asked, code, message):
-    cluster = Cluster()
+def test_a_topic_that_cannot_be_is_refused_in_kafkas_words(cluster, asked, code, message):
     cluster.create("is.there")
     decision = cluster.decide_topics(asked)
     assert decision.records == ()
     assert decision.reply == {asked.name: Refusal(ErrorCode[code], message)}
 
 
-def test_one_bad_topic_does_not_spoil_the_others():
-    cluster = Cluster()
+def test_one_bad_topic_does_not_spoil_the_others(cluster):
     reply = cluster.do(cluster.decide_topics(NewTopic("a b"), NewTopic("good"), NewTopic("x", 0)))
     assert [isinstance(each, Refusal) for each in reply.values()] == [True, False, True]
     assert set(cluster.image.topics_by_name) == {"good"}
@@ -125,8 +123,7 @@ def test_so_many_topics_and_settings_are_a_request_and_no_more():
     assert {each.code for each in reply.values()} == {ErrorCode.INVALID_PARTITIONS}
 
 
-def test_validating_only_tells_the_same_and_writes_nothing():
-    cluster = Cluster()
+def test_validating_only_tells_the_same_and_writes_nothing(cluster):
     real = cluster.decide_topics(NewTopic("t", 2))
     checked = cluster.decide_topics(NewTopic("t", 2), validate_only=True)
     assert checked.reply == real.reply
@@ -163,8 +160,7 @@ def test_a_fenced_replica_is_assigned_but_not_in_sync():
     assert (cluster.partition().isr, cluster.partition().leader) == ((2,), 2)
 
 
-def test_a_broker_with_several_directories_chooses_by_itself():
-    cluster = Cluster()
+def test_a_broker_with_several_directories_chooses_by_itself(cluster):
     cluster.register(2, directories=(directory_of(2), directory_of(2, 1)))
     cluster.beat(2)
     cluster.create("t", -1, -1, assignments=((0, (2,)),))
@@ -174,8 +170,7 @@ def test_a_broker_with_several_directories_chooses_by_itself():
 # Deleting.
 
 
-def test_a_topic_is_deleted_by_name_or_by_id():
-    cluster = Cluster()
+def test_a_topic_is_deleted_by_name_or_by_id(cluster):
     first, second = cluster.create("a"), cluster.create("b")
     reply = delete(cluster, TopicReference("a"), TopicReference(id=second.id))
     assert [(each.name, each.id, each.refusal) for each in reply] == [
@@ -185,8 +180,7 @@ def test_a_topic_is_deleted_by_name_or_by_id():
     assert not cluster.image.topics_by_id
 
 
-def test_the_same_name_gets_a_new_id():
-    cluster = Cluster()
+def test_the_same_name_gets_a_new_id(cluster):
     before = cluster.create("t")
     delete(cluster, TopicReference("t"))
     after = cluster.do(cluster.decide_topics(NewTopic("t"), seed=1))["t"]
@@ -210,16 +204,14 @@ UNKNOWN_ID = UUID(int=99)
         ([TopicReference(id=UNKNOWN_ID)] * 2, "INVALID_REQUEST", "Duplicate topic id."),
     ],
 )  # fmt: skip
-def test_a_deletion_that_cannot_be_is_refused_in_kafkas_words(asked, code, message):
-    cluster = Cluster()
+def test_a_deletion_that_cannot_be_is_refused_in_kafkas_words(cluster, asked, code, message):
     cluster.create("t")
     (told,) = delete(cluster, *asked)
     assert told.refusal == Refusal(ErrorCode[code], message)
     assert "t" in cluster.image.topics_by_name
 
 
-def test_a_topic_named_by_name_and_by_id_is_deleted_once():
-    cluster = Cluster()
+def test_a_topic_named_by_name_and_by_id_is_deleted_once(cluster):
     created = cluster.create("t")
     reply = delete(cluster, TopicReference(id=created.id), TopicReference("t"))
     assert reply[0].refusal is None
@@ -266,15 +258,13 @@ def test_new_partitions_can_be_placed_by_hand():
          "Excessively large number of partitions per request."),
     ],
 )  # fmt: skip
-def test_what_is_no_growth_is_refused_in_kafkas_words(asked, code, message):
-    cluster = Cluster()
+def test_what_is_no_growth_is_refused_in_kafkas_words(cluster, asked, code, message):
     cluster.create("t", 2)
     assert grow(cluster, asked) == {asked.name: Refusal(ErrorCode[code], message)}
     assert len(cluster.image.topics_by_name["t"].partitions) == 2
 
 
-def test_all_growth_of_a_request_together_has_a_limit():
-    cluster = Cluster()
+def test_all_growth_of_a_request_together_has_a_limit(cluster):
     cluster.create("a")
     cluster.create("b")
     half = CHANGES_MAX // 2
@@ -295,8 +285,7 @@ def test_a_request_about_too_many_topics_is_refused_in_kafkas_words(change, item
     assert change(Cluster(), *[item] * CHANGES_MAX)
 
 
-def test_growing_twice_in_one_request_or_only_checking_it_changes_nothing():
-    cluster = Cluster()
+def test_growing_twice_in_one_request_or_only_checking_it_changes_nothing(cluster):
     cluster.create("t")
     twice = grow(cluster, MorePartitions("t", 2), MorePartitions("t", 3))
     assert twice == {"t": Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")}

@@ -26,3 +26,9 @@ def run(spark, strom_topics, tmp_path):
         return at_work.run(**{"stopping": lambda: False, "show": lambda _: None, **how})
 
     return run_it
+
+
+@pytest.fixture
+def topic(strom_topics):
+    """A topic of one partition."""
+    return strom_topics.make()

@@ -15,7 +15,8 @@ def names(nodes):
     return [node.name for node in nodes]
 
 
-def rides():
+@pytest.fixture
+def pipeline():
     pipeline = Pipeline("rides")
     pipeline.topic("rides")
     return pipeline
@@ -53,8 +54,7 @@ def test_a_steps_inputs_are_its_parameters_and_the_order_does_not_matter():
     assert check(pipeline).warnings == ()
 
 
-def test_an_unknown_input_comes_with_the_nearest_name():
-    pipeline = rides()
+def test_an_unknown_input_comes_with_the_nearest_name(pipeline):
     add_step(pipeline, "long_rides", "ride")
     pipeline.to_topic("out", of="long_ride")
     assert problems(pipeline) == (
@@ -63,14 +63,12 @@ def test_an_unknown_input_comes_with_the_nearest_name():
     )
 
 
-def test_where_no_name_is_near_all_are_told():
-    pipeline = rides()
+def test_where_no_name_is_near_all_are_told(pipeline):
     pipeline.to_topic("out", of="weather")
     assert problems(pipeline) == ("sink 'out' reads 'weather', which is unknown: there is rides",)
 
 
-def test_a_name_stands_for_one_thing():
-    pipeline = rides()
+def test_a_name_stands_for_one_thing(pipeline):
     add_step(pipeline, "rides", "rides")
     pipeline.to_topic("out", of="rides")
     assert problems(pipeline)[0] == (
@@ -78,8 +76,7 @@ def test_a_name_stands_for_one_thing():
     )
 
 
-def test_a_circle_is_shown():
-    pipeline = rides()
+def test_a_circle_is_shown(pipeline):
     add_step(pipeline, "a", "rides", "b")
     add_step(pipeline, "b", "a")
     pipeline.to_topic("out", of="b")
@@ -88,8 +85,7 @@ def test_a_circle_is_shown():
     assert "a → b" in problem
 
 
-def test_what_nobody_reads_is_odd_but_runs():
-    pipeline = rides()
+def test_what_nobody_reads_is_odd_but_runs(pipeline):
     pipeline.topic("weather")
     pipeline.to_topic("out", of="rides")
     assert check(pipeline) == ((), ("source 'weather' is read by nobody and will not run",))
@@ -125,8 +121,7 @@ def test_dead_letters_that_their_source_reads_are_told():
     assert "sink 'rides-dead-letters' writes into topic 'rides-dead'" in check(pipeline).warnings[0]
 
 
-def test_a_table_and_another_cluster_may_have_the_topic_of_a_sink():
-    pipeline = rides()
+def test_a_table_and_another_cluster_may_have_the_topic_of_a_sink(pipeline):
     pipeline.table("riders")
     add_step(pipeline, "both", "rides", "riders")
     pipeline.to_topic("riders-again", of="both", topic="riders")
@@ -142,15 +137,13 @@ def test_a_table_and_another_cluster_may_have_the_topic_of_a_sink():
         (lambda p: setattr(p, "name", None), "None is no name"),
     ],
 )
-def test_what_is_no_text_is_no_name(declare, told):
-    pipeline = rides()
+def test_what_is_no_text_is_no_name(pipeline, declare, told):
     pipeline.to_topic("out", of="rides")
     declare(pipeline)
     assert problems(pipeline) == (f"{told}: names are texts",)
 
 
-def test_from_a_sink_nothing_is_read():
-    pipeline = rides()
+def test_from_a_sink_nothing_is_read(pipeline):
     pipeline.to_topic("out", of="rides")
     pipeline.to_topic("twice", of="out")
     (problem,) = problems(pipeline)
@@ -158,21 +151,19 @@ def test_from_a_sink_nothing_is_read():
     assert "read 'rides'" in problem
 
 
-def test_without_a_sink_there_is_nothing_to_run():
+def test_without_a_sink_there_is_nothing_to_run(pipeline):
     with pytest.raises(DeclarationError, match="there is no sink"):
-        Graph.of(rides())
+        Graph.of(pipeline)
 
 
-def test_a_step_without_input_is_refused():
-    pipeline = rides()
+def test_a_step_without_input_is_refused(pipeline):
     pipeline.sql("one", "SELECT 1")
     pipeline.to_topic("out", of="one")
     assert "step 'one' has no input" in problems(pipeline)[0]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "7up", "../up", "a" * 101])
-def test_a_name_that_cannot_be_a_directory_is_refused(name):
-    pipeline = rides()
+def test_a_name_that_cannot_be_a_directory_is_refused(pipeline, name):
     pipeline.to_topic(name, of="rides")
     assert f"'{name}' is no name" in problems(pipeline)[0]
 
@@ -193,8 +184,7 @@ def test_a_wrong_option_comes_with_the_nearest_name():
     assert "startingOffsets" in problem
 
 
-def test_a_wrong_option_of_a_sink_too():
-    pipeline = rides()
+def test_a_wrong_option_of_a_sink_too(pipeline):
     pipeline.to_topic("out", of="rides", **{"kafka.batch.sise": "5"})
     (problem,) = problems(pipeline)
     assert problem.startswith("sink 'out': ")
@@ -262,8 +252,7 @@ def test_times_are_as_in_spark(every):
         (lambda p: p.to_topic("b", of="rides", mode="apend"), "did you mean 'append'?"),
     ],
 )
-def test_a_word_that_is_none_of_the_choices_is_refused(declare, told):
-    pipeline = rides()
+def test_a_word_that_is_none_of_the_choices_is_refused(pipeline, declare, told):
     pipeline.to_topic("out", of="rides")
     declare(pipeline)
     assert told in problems(pipeline)[0]
@@ -303,9 +292,8 @@ def test_a_name_that_spark_takes_for_its_own_is_refused_in_a_query(name):
     assert f"step 'all_of_it': '{name}' cannot stand in a query" in problems(pipeline)[0]
 
 
-def test_two_sinks_of_files_have_two_paths():
+def test_two_sinks_of_files_have_two_paths(pipeline):
     """Spark leaves out the micro-batches of one that it takes for the other's."""
-    pipeline = rides()
     pipeline.to_files("one", of="rides", path="/data/rides")
     pipeline.to_files("two", of="rides", path="/data/rides/")
     pipeline.to_files("three", of="rides", path="/data/rides/three")
@@ -321,22 +309,20 @@ def test_two_sinks_of_files_have_two_paths():
         ({"path": "x", "checkpointlocation": "y"}, "leave out the option 'checkpointLocation'"),
     ],
 )
-def test_what_files_cannot_have_is_refused(options, told):
-    pipeline = rides()
+def test_what_files_cannot_have_is_refused(pipeline, options, told):
     pipeline.to_files("out", of="rides", **options)
     assert told in problems(pipeline)[0]
 
 
-def test_options_of_files_are_known_in_any_case():
-    pipeline = rides()
+def test_options_of_files_are_known_in_any_case(pipeline):
     pipeline.to_files("out", of="rides", path="x", PartitionBy="rider", FORMAT="json")
     assert pipeline.nodes[-1].options == {"format": "json", "path": "x", "partitionBy": "rider"}
 
 
 @pytest.mark.parametrize("value", [None, ["rider"], {"rides": {"0": 1}}])
-def test_what_is_no_option_is_told_where_it_is_declared(value):
+def test_what_is_no_option_is_told_where_it_is_declared(pipeline, value):
     with pytest.raises(DeclarationError, match=r"option 'partitionBy' = .* is no text"):
-        rides().to_files("out", of="rides", path="x", partitionBy=value)
+        pipeline.to_files("out", of="rides", path="x", partitionBy=value)
 
 
 def test_topics_are_named_by_texts():
@@ -346,8 +332,7 @@ def test_topics_are_named_by_texts():
     assert problems(pipeline) == ("['one', 'two'] is no name: names are texts",)
 
 
-def test_all_problems_are_told_at_once():
-    pipeline = rides()
+def test_all_problems_are_told_at_once(pipeline):
     add_step(pipeline, "a", "x")
     add_step(pipeline, "b", "y")
     assert len(problems(pipeline)) == 3

@@ -54,9 +54,8 @@ def test_a_second_run_goes_on_where_the_first_ended(spark, strom_topics, run, tm
 
 
 def test_str_01_a_request_ends_a_continuous_run_and_the_next_goes_on(
-    spark, strom_topics, run, tmp_path
+    topic, spark, strom_topics, run, tmp_path
 ):
-    topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 20}'] * 3)
     pipeline = rides_of(topic, tmp_path / "out")
     directory = Directory(tmp_path / "home", "rides")
@@ -130,9 +129,8 @@ def test_a_failure_after_the_request_to_stop_is_a_stop(run, tmp_path):
 
 
 def test_a_sink_that_does_not_fit_its_checkpoint_is_refused_until_it_is_reset(
-    spark, strom_topics, run, tmp_path
+    topic, spark, strom_topics, run, tmp_path
 ):
-    topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 1}', b'{"km": 2}'])
     seen = []
 
@@ -234,10 +232,9 @@ def test_files_of_another_checkpoint_are_not_gone_on_with(strom_topics, run, tmp
 
 
 def test_files_of_another_checkpoint_are_found_by_their_address_too(
-    spark, strom_topics, run, tmp_path
+    topic, spark, strom_topics, run, tmp_path
 ):
     """A reset was taken for done without a word: all micro-batches were held to be written."""
-    topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": 20}'])
     pipeline = rides_of(topic, f"file://{tmp_path}/out")
     run(pipeline)
@@ -257,8 +254,7 @@ def test_an_error_in_a_steps_code_names_the_step(strom_topics, run):
         run(pipeline)
 
 
-def test_an_error_in_a_running_query_names_the_step(strom_topics, run, tmp_path):
-    topic = strom_topics.make()
+def test_an_error_in_a_running_query_names_the_step(topic, strom_topics, run, tmp_path):
     strom_topics.fill(topic, [b'{"km": 0}'])
     pipeline = Pipeline("wrong")
     pipeline.topic("rides", topic, json="km int")
@@ -272,8 +268,7 @@ def test_an_error_in_a_running_query_names_the_step(strom_topics, run, tmp_path)
         run(pipeline)
 
 
-def test_an_error_in_a_running_query_names_the_step_of_sql(strom_topics, run, tmp_path):
-    topic = strom_topics.make()
+def test_an_error_in_a_running_query_names_the_step_of_sql(topic, strom_topics, run, tmp_path):
     strom_topics.fill(topic, [b'{"km": 0, "rider": "Ada"}'])
 
     def failing(name, query):
@@ -292,9 +287,8 @@ def test_an_error_in_a_running_query_names_the_step_of_sql(strom_topics, run, tm
 
 
 def test_an_error_in_a_function_of_a_step_names_the_step_and_the_offsets(
-    strom_topics, run, tmp_path
+    topic, strom_topics, run, tmp_path
 ):
-    topic = strom_topics.make()
     strom_topics.fill(topic, [b'{"km": null}'] * 2)
     pipeline = Pipeline("wrong")
     pipeline.topic("rides", topic, json="km int")
@@ -319,8 +313,7 @@ def test_an_error_in_a_function_of_a_step_names_the_step_and_the_offsets(
         run(pipeline)
 
 
-def test_a_record_that_does_not_parse_is_named(strom_topics, run, tmp_path):
-    topic = strom_topics.make()
+def test_a_record_that_does_not_parse_is_named(topic, strom_topics, run, tmp_path):
     strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
     pipeline = rides_of(topic, tmp_path / "out")
     with pytest.raises(StepError) as caught:
@@ -330,8 +323,7 @@ def test_a_record_that_does_not_parse_is_named(strom_topics, run, tmp_path):
     assert "{oops" in told
 
 
-def test_bad_records_may_be_left_out_or_kept_apart(strom_topics, run):
-    topic = strom_topics.make()
+def test_bad_records_may_be_left_out_or_kept_apart(topic, strom_topics, run):
     strom_topics.fill(topic, [b'{"km": 1}', b"{oops"])
     found = {}
     pipeline = Pipeline("bad")

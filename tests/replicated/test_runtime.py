@@ -40,19 +40,16 @@ class Story:
         return Decision(records, reply)
 
 
-def test_records_are_in_the_log_before_they_are_state_and_committed_before_they_are_told():
-    async def main():
-        story = Story()
-        runtime = Runtime(story, story)
-        async with asyncio.TaskGroup() as group:
-            reply = group.create_task(runtime.execute(story.decide, "a", "b", reply="made"))
-            await asyncio.sleep(0)
-            assert not reply.done()
-            await story.commit(2)
-        assert reply.result() == "made"
-        return story.told
-
-    assert asyncio.run(main()) == [
+async def test_records_are_in_the_log_before_they_are_state_and_committed_before_they_are_told():
+    story = Story()
+    runtime = Runtime(story, story)
+    async with asyncio.TaskGroup() as group:
+        reply = group.create_task(runtime.execute(story.decide, "a", "b", reply="made"))
+        await asyncio.sleep(0)
+        assert not reply.done()
+        await story.commit(2)
+    assert reply.result() == "made"
+    assert story.told == [
         ("decide",),
         ("append", "a", "b"),
         ("apply", "a"),
@@ -61,45 +58,36 @@ def test_records_are_in_the_log_before_they_are_state_and_committed_before_they_
     ]
 
 
-def test_the_next_decision_sees_the_effect_of_one_that_is_not_committed():
-    async def main():
-        story = Story()
-        runtime = Runtime(story, story)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(runtime.execute(story.decide, "a"))
-            # It wrote nothing, but it may have read what the first one did.
-            later = group.create_task(runtime.execute(story.decide))
-            await asyncio.sleep(0)
-            assert story.told == [("decide",), ("append", "a"), ("apply", "a"), ("decide",)]
-            assert not later.done()
-            await story.commit(1)
-
-    asyncio.run(main())
+async def test_the_next_decision_sees_the_effect_of_one_that_is_not_committed():
+    story = Story()
+    runtime = Runtime(story, story)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(runtime.execute(story.decide, "a"))
+        # It wrote nothing, but it may have read what the first one did.
+        later = group.create_task(runtime.execute(story.decide))
+        await asyncio.sleep(0)
+        assert story.told == [("decide",), ("append", "a"), ("apply", "a"), ("decide",)]
+        assert not later.done()
+        await story.commit(1)
 
 
-def test_a_refusal_writes_nothing():
-    async def main():
-        story = Story()
+async def test_a_refusal_writes_nothing():
+    story = Story()
 
-        def refuse():
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+    def refuse():
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
 
-        with pytest.raises(KafkaError):
-            await Runtime(story, story).execute(refuse)
-        assert story.told == []
-
-    asyncio.run(main())
+    with pytest.raises(KafkaError):
+        await Runtime(story, story).execute(refuse)
+    assert story.told == []
 
 
-def test_what_cannot_be_written_is_not_state():
+async def test_what_cannot_be_written_is_not_state():
     class Deposed(Story):
         def append(self, records):
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
-    async def main():
-        story = Deposed()
-        with pytest.raises(KafkaError):
-            await Runtime(story, story).execute(story.decide, "a")
-        assert story.told == [("decide",)]
-
-    asyncio.run(main())
+    story = Deposed()
+    with pytest.raises(KafkaError):
+        await Runtime(story, story).execute(story.decide, "a")
+    assert story.told == [("decide",)]

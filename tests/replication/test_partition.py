@@ -33,22 +33,18 @@ def end(partition, producer=PRODUCER):
     partition.append_own(memoryview(marker), NOW)
 
 
-def test_an_end_wakes_careful_readers_although_it_is_small():
+async def test_an_end_wakes_careful_readers_although_it_is_small():
     """What they wait for was there before: it is the marker that lets them see it."""
-
-    async def scenario():
-        partition = leader()
-        append(partition, b"x" * 5000)
-        view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
-        assert view.records is None
-        waiter = Waiter([partition], 5000, 600_000)
-        end(partition)
-        async with asyncio.timeout(60):
-            assert await waiter.wait()
-        view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
-        assert view.records.size > 5000
-
-    asyncio.run(scenario())
+    partition = leader()
+    append(partition, b"x" * 5000)
+    view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
+    assert view.records is None
+    waiter = Waiter([partition], 5000, 600_000)
+    end(partition)
+    async with asyncio.timeout(60):
+        assert await waiter.wait()
+    view = partition.read(0, 10**6, isolation_level=READ_COMMITTED, whole_first=True)
+    assert view.records.size > 5000
 
 
 def test_ends_are_not_remembered_where_nobody_reads():
@@ -68,17 +64,13 @@ def test_the_last_stable_offset_is_never_before_the_first_record():
     assert (view.last_stable_offset, view.start_offset, view.high_watermark) == (2, 2, 3)
 
 
-def test_a_high_watermark_of_what_a_power_cut_took_is_not_believed():
+async def test_a_high_watermark_of_what_a_power_cut_took_is_not_believed():
     """The checkpoint is synced, the records are not: it may be ahead of the log."""
-
-    async def scenario():
-        partition = Partition(UUID(int=9), 1, open_log(new_disk(), LogConfig()), None)
-        partition.lead(0, (1,), 100)
-        assert partition.high_watermark == 0
-        waiter = Waiter([partition], 1, 600_000)
-        append(partition, b"x")
-        async with asyncio.timeout(60):
-            assert await waiter.wait()
-        assert partition.high_watermark == 1
-
-    asyncio.run(scenario())
+    partition = Partition(UUID(int=9), 1, open_log(new_disk(), LogConfig()), None)
+    partition.lead(0, (1,), 100)
+    assert partition.high_watermark == 0
+    waiter = Waiter([partition], 1, 600_000)
+    append(partition, b"x")
+    async with asyncio.timeout(60):
+        assert await waiter.wait()
+    assert partition.high_watermark == 1

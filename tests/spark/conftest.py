@@ -71,3 +71,9 @@ def strom_topics():
 def kafka_topics(kafka):
     """Topics at Apache Kafka."""
     return Topics(kafka.bootstrap)
+
+
+@pytest.fixture
+def topic(topics):
+    """A topic of one partition."""
+    return topics.make()

@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
+from tests.patience import until
 from tests.spark import starting
 
 ROOT = Path(__file__).parents[2]
@@ -16,14 +15,6 @@ ROOT = Path(__file__).parents[2]
 DIRECTORY = "STROM_CRASHING_DIRECTORY"
 PATIENCE_SECONDS = 120
 POLL_SECONDS = 0.05
-
-
-def wait_until(condition, what):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what()
-        threading.Event().wait(POLL_SECONDS)
-    return found
 
 
 def status_of(pid):
@@ -106,4 +97,4 @@ class Query:
             self.check_alive()
             return next(self.directory.glob(f"held-{phase}-*"), None)
 
-        return wait_until(held, lambda: f"no task came to be {phase}:\n{self.log()}")
+        return until(held, told=self.log, seconds=PATIENCE_SECONDS)

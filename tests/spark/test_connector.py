@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.spark.conftest import connector_jars
+from tests.spark.topics import copy
 
 pytestmark = [
     pytest.mark.slow,
@@ -87,34 +88,12 @@ def test_the_connector_reads_what_is_committed(spark, topics):
     assert [bytes(each.value) for each in rows.load().collect()] == [b"yes"] * 10
 
 
-def copy(spark, connector, topics, source, target, checkpoint):
-    """Copy a topic as far as it goes now."""
-    rows = (
-        spark.readStream.format(connector)
-        .option("kafka.bootstrap.servers", topics.bootstrap)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", 150)
-        .load()
-    )
-    query = (
-        rows.select("key", "value")
-        .writeStream.format(connector)
-        .option("kafka.bootstrap.servers", topics.bootstrap)
-        .option("topic", target)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(AWAIT_SECONDS)
-
-
 def test_a_stream_of_the_connector_goes_on_where_it_was(spark, topics, tmp_path):
     """STR-02, STR-20: from Strom to Strom, and again from the checkpoint."""
     source, target = topics.make(PARTITIONS), topics.make(PARTITIONS)
     for _ in range(2):
         topics.fill(source, [b"%d" % at for at in range(300)], PARTITIONS)
-        copy(spark, JVM, topics, source, target, tmp_path)
+        copy(spark, topics, source, target, tmp_path, connector=JVM)
         values = [
             sorted(each.value for each in topics.read(topic, PARTITIONS))
             for topic in (source, target)
@@ -127,5 +106,5 @@ def test_a_job_changes_one_word(spark, topics, tmp_path):
     source, target = topics.make(PARTITIONS), topics.make(PARTITIONS)
     for connector in (JVM, STROM):
         topics.fill(source, [b"%d" % at for at in range(300)], PARTITIONS)
-        copy(spark, connector, topics, source, target, tmp_path)
+        copy(spark, topics, source, target, tmp_path, connector=connector)
     assert len(topics.read(target, PARTITIONS)) == 600

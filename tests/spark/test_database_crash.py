@@ -25,8 +25,9 @@ from tests import nodes
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from tests.patience import until
 from tests.spark.crashing_database import BATCH_ROWS, BY_KEY, TOPICS, WITH_OFFSETS
-from tests.spark.killing import PATIENCE_SECONDS, Query, wait_until
+from tests.spark.killing import PATIENCE_SECONDS, Query
 
 #: The first may be held and killed at the second batch, and there is more to do afterwards.
 ROWS_PER_ROUND = 3 * BATCH_ROWS
@@ -114,7 +115,7 @@ class Case:
             self.query.check_alive()
             return self.ask("SELECT count(*) FROM flights.rejected") >= [(len(TOPICS) * self.sent,)]
 
-        wait_until(all_there, lambda: f"rows are missing:\n{self.query.log()}")
+        until(all_there, told=self.query.log, seconds=PATIENCE_SECONDS)
         expected = [(number, str(number)) for number in range(self.sent)]
         query = 'SELECT "offset", text FROM flights.rejected WHERE topic = %s ORDER BY "offset"'
         for topic in TOPICS:

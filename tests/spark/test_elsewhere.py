@@ -5,8 +5,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
-import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -18,6 +16,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import pyspark
 
+from tests.patience import until
 from tests.spark import elsewhere, starting
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
@@ -71,13 +70,13 @@ class Processes:
         return (self.directory / "log").read_text()[-LOG_SHOWN:]
 
     def wait_for_port(self, port, process):
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
+        def is_open():
             with suppress(OSError), closing(socket.create_connection(("127.0.0.1", port), 1)):
-                return
+                return True
             assert process.poll() is None, self.log()
-            assert time.monotonic() < deadline, self.log()
-            threading.Event().wait(POLL_SECONDS)
+            return False
+
+        until(is_open, told=self.log, seconds=PATIENCE_SECONDS)
 
     def remove(self):
         """Kill whatever is there still, in the sessions that were begun here."""

@@ -18,10 +18,10 @@ from strom.spark.given import parse_servers
 from strom.spark.options import Connection
 from strom.spark.producing import WriteError
 from strom.spark.write_options import WriteOptions
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_SECONDS = 30
 NOW_MS = 1_700_000_000_000
 NAMES = itertools.count()
 

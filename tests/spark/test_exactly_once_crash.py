@@ -25,13 +25,13 @@ from tests import nodes
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
+from tests.patience import until
 from tests.spark import crashing
 from tests.spark.killing import (
     PATIENCE_SECONDS,
     Query,
     is_forked_with_all_loaded,
     parent_of,
-    wait_until,
 )
 
 ROWS_PER_ROUND = 600
@@ -146,7 +146,7 @@ class Case:
             found = self.seen()
             return found if len(found) >= self.sent else None
 
-        found = wait_until(all_there, lambda: f"rows are missing:\n{self.query.log()}")
+        found = until(all_there, told=self.query.log, seconds=PATIENCE_SECONDS)
         assert sorted(found) == list(range(self.sent))
 
     def story(self):

@@ -27,11 +27,11 @@ from examples.final_project.processing.pipeline import GROUP, Pipeline
 from examples.final_project.scraper import jobs, reading, topics
 from examples.final_project.scraper.ledger import Ledger
 from examples.final_project.site import flights, pages
+from tests.patience import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
 SEED = 7
-PATIENCE_SECONDS = 60
 STEP_MS = 10_000
 DATABASES = itertools.count()
 GOOD = {
@@ -250,9 +250,11 @@ def lag(strom_topics, query, topic):
 
 def assert_caught_up(strom_topics):
     """Wait until each query's group says that it has read everything."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while lags := {name for name, topic in TOPICS.items() if lag(strom_topics, name, topic)}:
-        assert time.monotonic() < deadline, lags
+
+    def lags():
+        return {name for name, topic in TOPICS.items() if lag(strom_topics, name, topic)}
+
+    until(lags, lambda found: not found)
 
 
 class Noticed(logging.Handler):

@@ -95,8 +95,7 @@ def test_msg_12_every_codec_with_nulls_and_headers(topics, codec):
     assert read_all(options_for(topics, topic)) == plain
 
 
-def test_small_fetches_begin_in_the_middle_of_batches(topics):
-    topic = topics.make()
+def test_small_fetches_begin_in_the_middle_of_batches(topic, topics):
     topics.fill(topic, [b"%d" % n * 50 for n in range(400)], linger_ms=50)
     expected = topics.read(topic)
     options = options_for(
@@ -124,8 +123,7 @@ def test_txn_aborted_data_is_seen_by_who_does_not_mind(topics):
     assert len(everything) == 34
 
 
-def test_an_answer_of_aborted_data_alone_moves_the_reader_on(topics):
-    topic = topics.make()
+def test_an_answer_of_aborted_data_alone_moves_the_reader_on(topic, topics):
     for _ in range(5):
         topics.fill_transaction(topic, [b"gone" * 100] * 10, commits=False)
     topics.fill(topic, [b"kept"])
@@ -202,8 +200,7 @@ def test_every_partition_has_to_be_named(topics):
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_was_deleted_before_the_range_is_told(topics, caplog, fails):
-    topic = topics.make()
+def test_what_was_deleted_before_the_range_is_told(topic, topics, caplog, fails):
     topics.fill(topic, [b"%d" % n for n in range(20)])
     options = options_for(topics, topic, failOnDataLoss=fails)
     (task,) = tasks_of(options)
@@ -227,8 +224,7 @@ def _delete_up_to(topics, topic, offset):
 
 
 @pytest.mark.parametrize("anew", [True, False])
-def test_a_topic_that_is_gone_is_told(topics, anew):
-    topic = topics.make()
+def test_a_topic_that_is_gone_is_told(topic, topics, anew):
     topics.fill(topic, [b"v"] * 20)
     options = options_for(topics, topic)
     (task,) = tasks_of(options)
@@ -240,8 +236,7 @@ def test_a_topic_that_is_gone_is_told(topics, anew):
         read_task(task, options)
 
 
-def test_a_range_beyond_the_end_is_told(topics):
-    topic = topics.make()
+def test_a_range_beyond_the_end_is_told(topic, topics):
     topics.fill(topic, [b"v"] * 5)
     options = options_for(topics, topic, kafkaConsumer__pollTimeoutMs=1000)
     (task,) = tasks_of(options)
@@ -249,8 +244,7 @@ def test_a_range_beyond_the_end_is_told(topics):
         read_task(task._replace(end=9), options)
 
 
-def test_a_wrong_leader_is_found_out(topics):
-    topic = topics.make()
+def test_a_wrong_leader_is_found_out(topic, topics):
     topics.fill(topic, [b"v"] * 5)
     options = options_for(topics, topic)
     (task,) = tasks_of(options)
@@ -259,8 +253,7 @@ def test_a_wrong_leader_is_found_out(topics):
         assert (len(rows), losses) == (5, [])
 
 
-def test_a_connection_that_ends_between_two_tasks_is_made_anew(topics):
-    topic = topics.make()
+def test_a_connection_that_ends_between_two_tasks_is_made_anew(topic, topics):
     topics.fill(topic, [b"v"] * 5)
     options = options_for(topics, topic)
     (task,) = tasks_of(options)
@@ -270,8 +263,7 @@ def test_a_connection_that_ends_between_two_tasks_is_made_anew(topics):
     assert len(read_task(task, options)[0]) == 5
 
 
-def test_a_read_that_is_left_early_leaves_nothing_behind(topics, monkeypatch):
-    topic = topics.make()
+def test_a_read_that_is_left_early_leaves_nothing_behind(topic, topics, monkeypatch):
     topics.fill(topic, [b"v" * 500] * 2000, linger_ms=5)
     options = options_for(topics, topic, kafka__max__partition__fetch__bytes=20_000)
     monkeypatch.setattr(fetching, "COLUMNS_BYTES_MAX", 10_000)

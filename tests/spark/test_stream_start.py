@@ -37,8 +37,7 @@ def end_after(stream, start):
     return stream.latestOffset(start, stream.getDefaultReadLimit())
 
 
-def test_what_comes_in_between_two_questions_is_not_passed_over(topics):
-    topic = topics.make()
+def test_what_comes_in_between_two_questions_is_not_passed_over(topic, topics):
     topics.fill(topic, [b"old"] * 5)
     stream = reader(topics, topic)
     planned_from = stream.initialOffset()
@@ -49,8 +48,7 @@ def test_what_comes_in_between_two_questions_is_not_passed_over(topics):
     assert ranges(stream, end, end_after(stream, end)) == [(8, 12)]
 
 
-def test_a_first_micro_batch_begins_where_it_did_after_a_restart(topics):
-    topic = topics.make()
+def test_a_first_micro_batch_begins_where_it_did_after_a_restart(topic, topics):
     topics.fill(topic, [b"old"] * 5)
     stream = reader(topics, topic)
     end = end_after(stream, stream.initialOffset())
@@ -74,8 +72,7 @@ def test_what_retention_takes_before_a_first_micro_batch_runs_again_is_told(topi
         list(again.read(task))
 
 
-def test_where_nothing_is_new_nothing_is_begun(topics):
-    topic = topics.make()
+def test_where_nothing_is_new_nothing_is_begun(topic, topics):
     topics.fill(topic, [b"old"] * 5)
     stream = reader(topics, topic, startingOffsets="earliest")
     end = end_after(stream, stream.initialOffset())
@@ -83,9 +80,10 @@ def test_where_nothing_is_new_nothing_is_begun(topics):
 
 
 @pytest.mark.parametrize("by_pattern", [False, True])
-def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(topics, caplog, by_pattern):
+def test_a_stream_whose_only_topic_is_deleted_waits_for_it_to_come_back(
+    topic, topics, caplog, by_pattern
+):
     """Its next question ended the query for good: there was no offset to commit."""
-    topic = topics.make()
     topics.fill(topic, [b"old"] * 5)
     how = {"startingOffsets": "earliest", "failOnDataLoss": "false"}
     stream = reader(topics, topic, **how)

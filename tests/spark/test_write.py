@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from strom.spark.session import HANDED_OVER_BYTES
 from tests.spark.killing import forget_the_end
+from tests.spark.topics import copy
 
 pytestmark = [pytest.mark.slow, pytest.mark.java]
 
@@ -113,29 +114,6 @@ def test_what_was_read_is_inserted_as_it_is(spark, topics):
     spark.sql("INSERT INTO target SELECT * FROM source")
     assert topics.values(target) == topics.values(source)
     assert spark.table("target").count() == 100
-
-
-def copy(spark, topics, source, target, checkpoint, **options):
-    """Copy a topic as far as it goes now."""
-    rows = (
-        spark.readStream.format("strom")
-        .option("kafka.bootstrap.servers", topics.bootstrap)
-        .option("subscribe", source)
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", 150)
-        .load()
-    )
-    query = (
-        rows.select("key", "value")
-        .writeStream.format("strom")
-        .option("kafka.bootstrap.servers", topics.bootstrap)
-        .option("topic", target)
-        .option("checkpointLocation", str(checkpoint))
-        .options(**options)
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(AWAIT_SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-PATIENCE_SECONDS = 30
+from tests.patience import PATIENCE_SECONDS
+
 NAMES = itertools.count()
+COPY_SECONDS = 120
 
 
 class Row(NamedTuple):
@@ -117,6 +119,29 @@ class Topics:
             found = self.read(topic, partitions)
             if len(found) >= count or time.monotonic() > deadline:
                 return found
+
+
+def copy(spark, topics, source, target, checkpoint, *, connector="strom", **options):
+    """Copy a topic as far as it goes now."""
+    rows = (
+        spark.readStream.format(connector)
+        .option("kafka.bootstrap.servers", topics.bootstrap)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", 150)
+        .load()
+    )
+    query = (
+        rows.select("key", "value")
+        .writeStream.format(connector)
+        .option("kafka.bootstrap.servers", topics.bootstrap)
+        .option("topic", target)
+        .option("checkpointLocation", str(checkpoint))
+        .options(**options)
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(COPY_SECONDS)
 
 
 def _row(message):

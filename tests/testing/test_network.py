@@ -16,10 +16,10 @@ from strom.testing.disk import FakeDisk
 from strom.testing.network import FakeNetwork
 from tests.conformance import raw
 from tests.conformance.batches import NOW_MS, batch
+from tests.patience import PATIENCE_SECONDS
 
 PORT = 9092
 PRODUCE, FETCH, CREATE_TOPICS = ("produce", 9), ("fetch", 12), ("create_topics", 7)
-PATIENCE_SECONDS = 60
 
 
 async def inline(work):
@@ -133,27 +133,23 @@ LARGE = b"y" * 200_000
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
-def test_a_broker_serves_on_a_network_and_a_disk_in_memory(seed):
+async def test_a_broker_serves_on_a_network_and_a_disk_in_memory(seed):
     """However the network cuts up and delays what is sent."""
-
-    async def run():
-        network = FakeNetwork(None if seed is None else Random(seed))
-        async with running(simulated(FakeDisk(), network)):
-            writer, reader = Client(network), Client(network)
-            await create(writer)
-            waiting = asyncio.create_task(fetch(reader, 0, wait_ms=30_000))
-            assert await produce(writer, [b"one", b"two"]) == 0
-            assert b"one" in await waiting
-            assert await produce(writer, [LARGE]) == 2
-            return await fetch(reader, 0), await fetch(reader, 2)
-
-    both, last = asyncio.run(run())
+    network = FakeNetwork(None if seed is None else Random(seed))
+    async with running(simulated(FakeDisk(), network)):
+        writer, reader = Client(network), Client(network)
+        await create(writer)
+        waiting = asyncio.create_task(fetch(reader, 0, wait_ms=30_000))
+        assert await produce(writer, [b"one", b"two"]) == 0
+        assert b"one" in await waiting
+        assert await produce(writer, [LARGE]) == 2
+        both, last = await fetch(reader, 0), await fetch(reader, 2)
     assert b"two" in both
     assert LARGE in both
     assert LARGE in last
 
 
-def test_what_was_flushed_outlives_the_power_and_the_connections():
+async def test_what_was_flushed_outlives_the_power_and_the_connections():
     async def live_and_die(disk, network, host):
         async with running(host):
             client = Client(network)
@@ -163,45 +159,36 @@ def test_what_was_flushed_outlives_the_power_and_the_connections():
             disk.crash(Random(5))
             await produce(client, [b"nobody hears this"])
 
-    async def run():
-        disk, network = FakeDisk(), FakeNetwork()
-        host = simulated(disk, network)
-        # Of a machine without power nothing else is to be expected than that it ends.
-        with pytest.raises(Exception) as end:
-            await live_and_die(disk, network, host)
-        assert isinstance(end.value.__context__ or end.value, ConnectionResetError)
-        async with running(host):
-            return await fetch(Client(network), 0)
-
-    assert b"acknowledged" in asyncio.run(run())
+    disk, network = FakeDisk(), FakeNetwork()
+    host = simulated(disk, network)
+    # Of a machine without power nothing else is to be expected than that it ends.
+    with pytest.raises(Exception) as end:
+        await live_and_die(disk, network, host)
+    assert isinstance(end.value.__context__ or end.value, ConnectionResetError)
+    async with running(host):
+        assert b"acknowledged" in (await fetch(Client(network), 0))
 
 
-def test_who_is_cut_off_takes_nobody_along():
-    async def run():
-        network = FakeNetwork(Random(1))
-        async with running(simulated(FakeDisk(), network)) as broker:
-            client = Client(network)
-            await create(client)
-            waiting = asyncio.create_task(fetch(client, 0, wait_ms=600_000))
-            await asyncio.sleep(0)
-            network.cut()
-            with pytest.raises(ConnectionError):
-                await waiting
-            assert await produce(Client(network), [b"still there"]) == 0
-            return broker.parts.metrics.failed_requests
-
-    assert asyncio.run(run()) == 0
+async def test_who_is_cut_off_takes_nobody_along():
+    network = FakeNetwork(Random(1))
+    async with running(simulated(FakeDisk(), network)) as broker:
+        client = Client(network)
+        await create(client)
+        waiting = asyncio.create_task(fetch(client, 0, wait_ms=600_000))
+        await asyncio.sleep(0)
+        network.cut()
+        with pytest.raises(ConnectionError):
+            await waiting
+        assert await produce(Client(network), [b"still there"]) == 0
+        assert broker.parts.metrics.failed_requests == 0
 
 
-def test_nobody_listens_twice_at_a_place_or_connects_where_nobody_does():
-    async def run():
-        network = FakeNetwork()
-        host = simulated(FakeDisk(), network)
-        async with running(host):
-            with pytest.raises(StartupError, match="is another broker running there"):
-                async with running(simulated(FakeDisk(), network)):
-                    pass
-        with pytest.raises(ConnectionRefusedError):
-            network.connect("127.0.0.1", PORT)
-
-    asyncio.run(run())
+async def test_nobody_listens_twice_at_a_place_or_connects_where_nobody_does():
+    network = FakeNetwork()
+    host = simulated(FakeDisk(), network)
+    async with running(host):
+        with pytest.raises(StartupError, match="is another broker running there"):
+            async with running(simulated(FakeDisk(), network)):
+                pass
+    with pytest.raises(ConnectionRefusedError):
+        network.connect("127.0.0.1", PORT)

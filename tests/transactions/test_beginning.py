@@ -9,12 +9,6 @@ from strom.transactions.transaction import EPOCH_MAX, Producer, State
 from strom.wire.errors import ErrorCode
 from tests.transactions.machine_table import TIMEOUT_MS, A, B, Table, refused
 
-
-@pytest.fixture
-def table():
-    return Table()
-
-
 # Who has the transactional id.
 
 

@@ -55,11 +55,6 @@ TABLE_1 = [
 ]
 
 
-@pytest.fixture
-def table():
-    return Table()
-
-
 @pytest.mark.parametrize(("state", "commit", "epoch", "expected"), TABLE_2)
 def test_every_end_of_version_2_is_answered_as_the_table_says(state, commit, epoch, expected):
     table = Table()

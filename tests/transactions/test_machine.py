@@ -1,21 +1,14 @@
 """What the coordinator does by the clock, and what it tells of transactions (TXN-12)."""
 
-import pytest
-
 from strom.transactions.listing import Filter, described, listed
 from strom.transactions.machine import ENDED_MAX, EXPIRE, EXPIRED_MAX, PARTITIONS_MAX, TIME_OUT
 from strom.transactions.records import write_key, write_value
 from strom.transactions.transaction import Producer, State
 from strom.wire.errors import ErrorCode
-from tests.transactions.machine_table import RULES, TIMEOUT_MS, A, B, Table, refused
+from tests.transactions.machine_table import RULES, TIMEOUT_MS, A, B, refused
 
 #: The default of `max.message.bytes`.
 MESSAGE_BYTES_MAX = 1_048_588
-
-
-@pytest.fixture
-def table():
-    return Table()
 
 
 # By the clock.

@@ -6,7 +6,6 @@ import itertools
 import pytest
 
 from strom.testing.broker import LocalBroker
-from tests.conformance.raw import Raw
 
 NAMES = itertools.count()
 
@@ -20,12 +19,6 @@ def broker(tmp_path_factory):
     with LocalBroker(settings, directory=root) as local:
         local.log_dirs = [str(path) for path in paths]
         yield local
-
-
-@pytest.fixture
-def raw(broker):
-    with Raw(broker.bootstrap) as connection:
-        yield connection
 
 
 @pytest.fixture

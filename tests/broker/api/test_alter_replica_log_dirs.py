@@ -6,7 +6,6 @@ Rows: DSK-01, DSK-09. Answers and codes are those that Apache Kafka 4.3.1 gave.
 import random
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,7 @@ from tests import nodes
 from tests.broker.api.conftest import create, produce
 from tests.conformance.batches import batch, headers
 from tests.conformance.raw import Raw
-
-PATIENCE_SECONDS = 60
-
+from tests.patience import until
 
 #: Bytes a second: what there is to move takes a minute.
 SLOW = 50_000
@@ -44,26 +41,16 @@ def places(raw, topic):
 
 
 def wait_moved(raw, topic, path):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if places(raw, topic) == ([path], []):
-            return
-    raise AssertionError(f"{topic} is at {places(raw, topic)}, not at {path}")
+    until(lambda: places(raw, topic), lambda found: found == ([path], []))
 
 
 def wait_begun(raw, topic):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not places(raw, topic)[1]:
-        assert time.monotonic() < deadline, f"{topic} is not on its way"
+    until(lambda: places(raw, topic), lambda found: found[1])
 
 
 def wait_removed(directory):
     """Wait until what was left behind is gone from the disk."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if not directory.exists():
-            return
-    raise AssertionError(f"{directory} is still there")
+    until(lambda: not directory.exists())
 
 
 def offsets(raw, topic):

@@ -3,14 +3,12 @@
 Codes, texts and places are those of Apache Kafka 4.3.1 with the same two directories.
 """
 
-import time
-
 import pytest
 
 from strom.testing.broker import LocalBroker
 from tests.conformance.raw import Raw
+from tests.patience import until
 
-PATIENCE_SECONDS = 30
 ALL_CORDONED = "All brokers are currently fenced, or have all their log directories cordoned."
 
 
@@ -40,10 +38,8 @@ def cordon(local, raw, paths):
     known = tuple(
         each.id for each in parts.replicas.directories if each.path in paths or "*" in paths
     )
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while parts.controller.image.brokers[1].cordoned_directories != known:
-        assert time.monotonic() < deadline, "the controller was not told"
-        raw.ask("metadata", 12, {"topics": []})
+    controller = parts.controller
+    until(lambda: controller.image.brokers[1].cordoned_directories, lambda told: told == known)
 
 
 def create(raw, name, partitions=4, by_hand=False):

@@ -6,7 +6,8 @@ import pytest
 
 from strom.testing.broker import LocalBroker
 from tests.broker.api.conftest import create
-from tests.conformance.raw import PATIENCE_SECONDS, Raw
+from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture

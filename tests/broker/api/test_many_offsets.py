@@ -4,8 +4,6 @@ What writes to thousands of files is done in turns. Counted, not timed: how many
 in one turn of the loop.
 """
 
-import time
-
 import pytest
 
 from strom.broker.coordinating import OFFSETS_PER_BATCH
@@ -16,25 +14,14 @@ from strom.broker.shard import Shard
 from strom.groups import committing
 from strom.groups.machine import GroupMachine
 from tests.broker.api.conftest import create
+from tests.patience import until, until_coordinated
 
 pytestmark = pytest.mark.slow
 
 MANY = 1000
-PATIENCE_SECONDS = 30
 UNKNOWN = "unknown_topic_or_partition"
 #: Of settings: a topic's; to set one, and to take it back.
 TOPIC, SET, DELETE = 2, 0, 1
-
-
-def coordinator(raw, key, kind):
-    """Have a coordinator: its topic is made when it is first asked for."""
-    ends = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < ends:
-        asked = {"key_type": kind, "coordinator_keys": [key]}
-        (found,) = raw.ask("find_coordinator", 4, asked)["coordinators"]
-        if found["error_code"] == "none":
-            return
-    raise TimeoutError(f"there is no coordinator of {key}")
 
 
 @pytest.fixture
@@ -45,13 +32,13 @@ def wide(raw, name):
 
 @pytest.fixture
 def group(raw, name):
-    coordinator(raw, name, 0)
+    until_coordinated(raw, name, 0)
     return name
 
 
 @pytest.fixture
 def producer(raw, name):
-    coordinator(raw, name, 1)
+    until_coordinated(raw, name, 1)
     asked = {"transactional_id": name, "transaction_timeout": 60_000}
     given = raw.ask("init_producer_id", 4, asked | {"producer_id": -1, "producer_epoch": -1})
     assert given["error_code"] == "none"
@@ -156,7 +143,7 @@ def test_many_offsets_of_one_group_are_told(raw, wide, group):
 
 
 def test_who_may_not_ask_for_many_offsets_is_told_so(raw, wide, name):
-    coordinator(raw, name, 0)
+    until_coordinated(raw, name, 0)
     asked = {"group_id": name, "topics": [{"name": wide, "partition_indexes": range(MANY)}]}
     member = {"member_id": "nobody", "member_epoch": 3}
     join = {"member_id": "me", "member_epoch": 0, "subscribed_topic_names": [wide]}
@@ -208,13 +195,11 @@ def test_all_partitions_are_taken_in_or_none_and_their_markers_are_written_in_po
     written = counted(Markers, "write")
     end = {"transactional_id": name, "committed": True} | producer
     assert raw.ask("end_txn", 3, end)["error_code"] == "none"
-    ends = time.monotonic() + PATIENCE_SECONDS
-    state = None
-    while state != "CompleteCommit" and time.monotonic() < ends:
-        asked = {"transactional_ids": [name]}
-        (told,) = raw.ask("describe_transactions", 0, asked)["transaction_states"]
-        state = told["transaction_state"]
-    assert state == "CompleteCommit"
+    asked = {"transactional_ids": [name]}
+    until(
+        lambda: raw.ask("describe_transactions", 0, asked)["transaction_states"],
+        lambda told: told[0]["transaction_state"] == "CompleteCommit",
+    )
     assert len(written) == MANY
     assert most(written) <= MARKERS_AT_ONCE
 
@@ -255,7 +240,7 @@ def test_each_group_that_is_only_named_is_looked_through_in_a_turn_of_its_own(
 
 
 def test_many_groups_are_listed_described_and_deleted(raw, topic, name):
-    coordinator(raw, name, 0)
+    until_coordinated(raw, name, 0)
     groups = [f"{name}-{number}" for number in range(300)]
     for group in groups:
         commit(raw, group, offsets(topic, 1))

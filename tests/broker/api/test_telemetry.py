@@ -10,10 +10,10 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from strom.records.compression import Codec, compress
 from tests.conformance.raw import Raw
+from tests.patience import PATIENCE_SECONDS
 
 METRICS_RESOURCE = 16
 ACCEPTED = [4, 3, 1, 2]
-PATIENCE_SECONDS = 30
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
 """Transactions by single requests, as tests of handlers ask for them."""
 
+from tests import patience
+
 LOADING = {"coordinator_load_in_progress", "coordinator_not_available", "concurrent_transactions"}
 
 
 def until(raw, api, version, asked):
     """Ask until there is an answer: a coordinator may have to be begun first."""
-    while True:
-        told = raw.ask(api, version, asked)
-        if told["error_code"] not in LOADING:
-            return told
+    return patience.until(
+        lambda: raw.ask(api, version, asked), lambda told: told["error_code"] not in LOADING
+    )
 
 
 def begin(raw, name):
