@@ -11,7 +11,7 @@ writing to them or cut them short. Nothing here writes.
 
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from json import dumps
 from struct import Struct
@@ -251,19 +251,34 @@ def control_text(record: Record) -> str:
     if type_ is ControlType.UNKNOWN:
         (number,) = _CONTROL_NUMBER.unpack_from(record.key or bytes(4))
         return f"controlType: UNKNOWN({number})"
-    message = as_json(read_control(record).message)
+    found = read_control(record).message
+    # Markers have no version among their fields, and only one so far.
+    message = as_json(found, getattr(found, "version", 0))
     if type_ in (ControlType.ABORT, ControlType.COMMIT):
         epoch = message["coordinatorEpoch"] if isinstance(message, dict) else -1
         return f"endTxnMarker: {type_.name} coordinatorEpoch: {epoch}"
     return f"{_CONTROL_TITLES[type_]} {dumps(message, separators=(',', ':'))}"
 
 
-def as_json(value: object) -> object:
+#: Fields of control records that their first version lacks.
+_SINCE = {"voterDirectoryId": 1}
+NEWEST = max(_SINCE.values())
+
+
+def fields_made(value: object) -> Sequence[str]:
+    """Return the fields of a value that is one of Kafka's messages."""
+    names: Sequence[str] = getattr(value, "FIELDS", ())
+    return names
+
+
+def as_json(value: object, version: int = NEWEST) -> object:
     """Return a message as Kafka's JSON has it: names in camel case, UUIDs in base64."""
-    if is_dataclass(value):
-        return {_camel(each.name): as_json(getattr(value, each.name)) for each in fields(value)}
+    names = [each.name for each in fields(value)] if is_dataclass(value) else fields_made(value)
+    if names:
+        known = {_camel(each): as_json(getattr(value, each), version) for each in names}
+        return {name: found for name, found in known.items() if _SINCE.get(name, 0) <= version}
     if isinstance(value, tuple):
-        return [as_json(each) for each in value]
+        return [as_json(each, version) for each in value]
     if isinstance(value, UUID) or value is None:
         number = value or _NO_UUID
         return urlsafe_b64encode(number.bytes).rstrip(b"=").decode()

@@ -230,7 +230,7 @@ def test_each_group_that_is_only_named_is_looked_through_in_a_turn_of_its_own(
     raw, topic, name, counted
 ):
     """A request of two kilobytes may ask for all offsets of hundreds of groups."""
-    coordinator(raw, name, 0)
+    until_coordinated(raw, name, 0)
     commit(raw, name, offsets(topic, 1))
     looked = counted(GroupMachine, "fetch_offsets")
     wanted = [{"group_id": name, "member_epoch": -1, "topics": None}] * 20
