@@ -74,10 +74,10 @@ def created(index, topic_id=TOPIC_ID, **other):
     return PartitionCreated(partition_id=index, topic_id=topic_id, **(given | other))
 
 
-def a_topic(partitions, leader=1):
-    yield TopicCreated(name="t", topic_id=TOPIC_ID)
+def a_topic(partitions, leader=1, name="t", topic_id=TOPIC_ID):
+    yield TopicCreated(name=name, topic_id=topic_id)
     for index in range(partitions):
-        yield created(index, isr=(leader,), leader=leader)
+        yield created(index, topic_id, isr=(leader,), leader=leader)
 
 
 class Following:
