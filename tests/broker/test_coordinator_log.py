@@ -17,15 +17,7 @@ from strom.records.compression import Codec
 from strom.records.record import Producer
 from strom.replicated.machine import KeyValue
 from strom.wire.errors import ErrorCode
-from tests.broker.coordinating import (
-    HERE,
-    World,
-    code_of,
-    commit,
-    coordinating,
-    load,
-    offsets,
-)
+from tests.broker.coordinating import HERE, World, code_of, commit, coordinating, load, offsets
 from tests.effort import examples
 from tests.log.making import NOW, SMALL
 from tests.patience import until_true

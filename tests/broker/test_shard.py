@@ -10,9 +10,7 @@ from strom.broker.pending import answer_of
 from strom.broker.shard import Shard
 from strom.replicated.machine import Decision, Wait
 from strom.wire.errors import ErrorCode, KafkaError
-from tests.broker.coordinating import (
-    refusal,
-)
+from tests.broker.coordinating import refusal
 from tests.patience import PATIENCE_SECONDS, until_true
 
 

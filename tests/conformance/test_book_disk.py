@@ -114,12 +114,12 @@ def test_what_was_deleted_goes_also_when_the_broker_was_stopped_meanwhile(strom_
     first = Book(strom_brokers(directory=tmp_path))
     first.create("weg")
     first.delete("weg")
-    first.until(lambda: any(name.endswith("-delete") for name in first.files()))
+    until(lambda: any(name.endswith("-delete") for name in first.files()))
     first.broker.stop()
     (tmp_path / "fremd-0").mkdir()
     (tmp_path / "fremd-0" / f"{0:020d}.log").write_bytes(batch([b"x"]))
     second = Book(strom_brokers(SOON, directory=tmp_path))
-    second.until(lambda: not any(name.endswith("-delete") for name in second.files()))
+    until(lambda: not any(name.endswith("-delete") for name in second.files()))
     (stray,) = [name for name in second.files() if name.startswith("fremd-0")]
     assert re.fullmatch(r"fremd-0\.[0-9a-f]{32}-stray", stray)
     assert second.files(stray) == [f"{0:020d}.log"]

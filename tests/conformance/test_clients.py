@@ -24,14 +24,7 @@ from confluent_kafka.admin import (
 
 from tests import nodes
 from tests.conformance.batches import headers
-from tests.conformance.clients import (
-    CLIENTS,
-    CODECS,
-    Confluent,
-    Kcat,
-    Sent,
-    codecs_stored,
-)
+from tests.conformance.clients import CLIENTS, CODECS, Confluent, Kcat, Sent, codecs_stored
 from tests.patience import PATIENCE_SECONDS
 
 T0 = 1_700_000_000_000

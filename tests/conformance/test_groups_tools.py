@@ -94,36 +94,48 @@ def reading(topic, group):
     return *where, "--formatter-property", "print.key=true"
 
 
-class Console:
-    """A console consumer in a group; it leaves when it is told to end."""
+class Tool:
+    """A tool of Apache Kafka that runs until it is stopped, and whose lines are heard."""
 
-    def __init__(self, bootstrap, *arguments):
-        command = [sys.executable, nodes.PEER, "tool", "kafka-console-consumer"]
-        often = "--command-property", "auto.commit.interval.ms=100"
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when it has ended
+    def __init__(self, *command, errors=subprocess.DEVNULL):
         self.process = subprocess.Popen(
-            [*command, "--bootstrap-server", bootstrap, *often, *arguments],
+            [sys.executable, nodes.PEER, "tool", *command],
             stdout=subprocess.PIPE,
-            stderr=self.errors,
+            stderr=errors,
             text=True,
         )
-        #: What it printed; and when it has ended, what it said beside that.
-        self.lines, self.said = [], ""
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
 
     def listen(self):
         for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
+            self.hear(line)
 
     def stop(self):
-        """End it; the lines that it printed."""
         if self.process.poll() is None:
             # Not SIGINT: what a shell runs in the background is deaf to it, and so its children.
             self.process.terminate()
         self.process.wait(PATIENCE_SECONDS)
         self.thread.join()
         self.process.stdout.close()
+
+
+class Console(Tool):
+    """A console consumer in a group; it leaves when it is told to end."""
+
+    def __init__(self, bootstrap, *arguments):
+        #: What it printed; and when it has ended, what it said beside that.
+        self.lines, self.said = [], ""
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when it has ended
+        where = "--bootstrap-server", bootstrap, "--command-property", "auto.commit.interval.ms=100"
+        super().__init__("kafka-console-consumer", *where, *arguments, errors=self.errors)
+
+    def hear(self, line):
+        self.lines.append(line.rstrip("\n"))
+
+    def stop(self):
+        """End it; the lines that it printed."""
+        super().stop()
         if not self.errors.closed:
             self.errors.seek(0)
             self.said = self.errors.read()

@@ -15,11 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from strom.broker.coordination import java_hash
 from tests.conformance.exactly_once import read_committed
 from tests.conformance.raw import Raw
-from tests.conformance.test_transactions_clients import (
-    consumer_of,
-    java,
-    producer_of,
-)
+from tests.conformance.test_transactions_clients import consumer_of, java, producer_of
 from tests.patience import PATIENCE_SECONDS
 
 UPGRADE, SAFE_DOWNGRADE = 1, 2

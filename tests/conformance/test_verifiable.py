@@ -4,16 +4,12 @@ Rows: GRP-01, GRP-05, OFS-02, ACK-02.
 """
 
 import json
-import subprocess
-import sys
-import threading
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests import nodes
-from tests.conformance.test_groups_tools import committed, until
-from tests.patience import PATIENCE_SECONDS
+from tests.conformance.test_groups_tools import Tool, committed, until
 
 pytestmark = [
     *(pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)),
@@ -31,44 +27,29 @@ PARTITIONS = 4
 MANY, FEW = 2000, 200
 
 
-class VerifiableConsumer:
+class VerifiableConsumer(Tool):
     """A member of a group that tells what happens to it; it ends as with Ctrl+C."""
 
     def __init__(self, bootstrap, *arguments):
-        command = [sys.executable, nodes.PEER, "tool", "kafka-verifiable-consumer", "--verbose"]
-        self.process = subprocess.Popen(
-            [*command, "--bootstrap-server", bootstrap, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
         self.has = set()
         #: What it has read, in order: (partition, offset, value).
         self.read = []
         self.failures, self.events = [], set()
-        self.thread = threading.Thread(target=self.listen, daemon=True)
-        self.thread.start()
+        where = "--verbose", "--bootstrap-server", bootstrap
+        super().__init__("kafka-verifiable-consumer", *where, *arguments)
 
-    def listen(self):
-        for line in self.process.stdout:
-            told = json.loads(line)
-            self.events.add(told["name"])
-            match told["name"]:
-                case "partitions_assigned":
-                    self.has |= {each["partition"] for each in told["partitions"]}
-                case "partitions_revoked":
-                    self.has -= {each["partition"] for each in told["partitions"]}
-                case "record_data":
-                    self.read.append((told["partition"], told["offset"], told["value"]))
-                case "offsets_committed" if not told["success"]:
-                    self.failures.append(told)
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        self.process.wait(PATIENCE_SECONDS)
-        self.thread.join()
-        self.process.stdout.close()
+    def hear(self, line):
+        told = json.loads(line)
+        self.events.add(told["name"])
+        match told["name"]:
+            case "partitions_assigned":
+                self.has |= {each["partition"] for each in told["partitions"]}
+            case "partitions_revoked":
+                self.has -= {each["partition"] for each in told["partitions"]}
+            case "record_data":
+                self.read.append((told["partition"], told["offset"], told["value"]))
+            case "offsets_committed" if not told["success"]:
+                self.failures.append(told)
 
 
 @pytest.fixture

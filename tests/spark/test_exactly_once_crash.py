@@ -27,12 +27,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 from tests.patience import until
 from tests.spark import crashing
-from tests.spark.killing import (
-    PATIENCE_SECONDS,
-    Query,
-    is_forked_with_all_loaded,
-    parent_of,
-)
+from tests.spark.killing import PATIENCE_SECONDS, Query, is_forked_with_all_loaded, parent_of
 
 ROWS_PER_ROUND = 600
 FROM, TO = "from", "to"
