@@ -12,7 +12,7 @@ from strom.records.compression import Codec
 from strom.records.record import Record, write_records
 from strom.spark.asking import Coordinator, Role
 from strom.spark.cluster import Cluster
-from strom.spark.exactly_once import new_identity
+from strom.spark.exactly_once import OFFSET_FETCH, new_identity
 from strom.spark.failure import UnreachableError
 from strom.spark.given import parse_servers
 from strom.spark.options import Connection
@@ -225,4 +225,4 @@ def test_a_coordinator_is_found_and_told_when_it_is_not_there(strom_broker):
     connection = connection_to(strom_broker.bootstrap, patience_ms=200)
     strom_broker.stop()
     with pytest.raises(UnreachableError, match="tried for 200 ms"):
-        Coordinator(connection, Role.GROUP, "g").ask(None, lambda answer: answer)
+        Coordinator(connection, Role.GROUP, "g").ask(OFFSET_FETCH, None, lambda answer: answer)

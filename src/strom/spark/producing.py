@@ -34,11 +34,11 @@ from strom.spark.link import Address, drop_link, link_to
 from strom.spark.places import Place
 from strom.spark.write_options import Delivery
 from strom.wire.errors import ErrorCode, KafkaError
-from strom.wire.primitives import count_of, nullable_text, read_count, read_text, text, varint
+from strom.wire.messages import Call
+from strom.wire.primitives import count_of, nullable_text, text, varint
 
-PRODUCE_KEY = 0
 #: The last that names topics and leaves it to the client to add partitions to a transaction.
-PRODUCE_VERSION = 11
+PRODUCE = Call("produce", 11)
 ACKS_ALL = -1
 SEQUENCES = 2**31
 
@@ -67,8 +67,6 @@ ADVICE = {
 
 _ACKS_TIMEOUT = struct.Struct(">hi")
 _INDEX = struct.Struct(">i")
-_INDEX_ERROR = struct.Struct(">ih")
-_TIMES = struct.Struct(">qqq")
 
 
 class WriteError(RuntimeError):
@@ -192,7 +190,7 @@ class Producer:
             return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
         request = write_request(batch, name, connection.request_timeout_ms)
         try:
-            link_to(leader, connection).send(PRODUCE_KEY, PRODUCE_VERSION, *request)
+            link_to(leader, connection).send(PRODUCE.key, PRODUCE.version, *request)
         except UnreachableError as error:
             drop_link(leader, connection)
             return error
@@ -322,18 +320,7 @@ def write_request(
 
 def read_response(answer: memoryview) -> tuple[ErrorCode, str | None]:
     """Return what became of the one batch of a request."""
-    _, position = read_count(answer, 0, True)
-    _, position = read_text(answer, position, True)
-    _, position = read_count(answer, position, True)
-    _, code = _INDEX_ERROR.unpack_from(answer, position)
-    if code == ErrorCode.NONE:
-        return ErrorCode.NONE, None
-    errors, position = read_count(answer, position + _INDEX_ERROR.size + _TIMES.size, True)
-    messages = []
-    for _ in range(errors):
-        message, position = read_text(answer, position + _INDEX.size, True)
-        # The tagged fields, of which there are none.
-        position += 1
-        messages.append(message)
-    message, _ = read_text(answer, position, True)
-    return ErrorCode(code), message or next(filter(None, messages), None)
+    (topic,) = PRODUCE.read(answer).responses
+    (found,) = topic.partition_responses
+    messages = (each.batch_index_error_message for each in found.record_errors)
+    return found.error_code, found.error_message or next(filter(None, messages), None)

@@ -40,7 +40,7 @@ def read_topics(subscription: bytes) -> list[str]:
         count, position = read_count(subscription, INT16.size, flexible=False)
         for _ in range(count):
             topic, position = read_text(subscription, position, flexible=False)
-            topics.append(topic or "")
+            topics.append(topic)
     except (struct.error, UnicodeDecodeError) as error:
         raise MalformedFrame("not a subscription") from error
     return topics
