@@ -23,7 +23,8 @@ from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from examples.final_project.processing import columns, writing
-from examples.final_project.processing.pipeline import GROUP, Pipeline
+from examples.final_project.processing.pipeline import Pipeline
+from examples.final_project.processing.queries import GROUP
 from examples.final_project.scraper import jobs, reading, topics
 from examples.final_project.scraper.ledger import Ledger
 from examples.final_project.site import flights, pages
