@@ -84,6 +84,11 @@ class Place(NamedTuple):
         return self.secrets / "pgpass"
 
     @property
+    def launches_token(self) -> Path:
+        """The token for the launch calendar; it works without, at a slower pace."""
+        return self.secrets / "launches-token"
+
+    @property
     def backups(self) -> Path:
         """Backups, one directory each."""
         return self.directory / "backups"

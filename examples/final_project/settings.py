@@ -74,6 +74,7 @@ DATABASE = Kind("postgresql://..., or empty", _is_database)
 SHARE = Kind("a share, 0 to 1", lambda value: 0 <= value <= 1)
 SECONDS = Kind("seconds, 0 to 3600", lambda value: 0 <= value <= 3600)
 POSITIVE = Kind("1 or more", lambda value: 1 <= value < 2**31)
+PERCENT = Kind("a percentage, 1 to 100", lambda value: 1 <= value <= 100)
 ANY = Kind("a whole number", lambda value: abs(value) < 2**31)
 
 
@@ -122,6 +123,7 @@ class ScraperSettings:
     """What is scraped."""
 
     site: str = _setting("", PAGE, "the address of the site; empty: this project's own")
+    launches: str = _setting("", PAGE, "the address of a launch calendar; empty: none is asked")
     metrics: str = _setting("", PAGE, "a broker's page of metrics; empty: this project's own")
 
 
@@ -158,6 +160,13 @@ class FlowSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskSettings:
+    """When the disk is taken for too full."""
+
+    percent: int = _setting(60, PERCENT, "above it the watch says so; Kafka's rule is 60")
+
+
+@dataclass(frozen=True, slots=True)
 class LogSettings:
     """The files in logs/."""
 
@@ -176,6 +185,7 @@ class Settings:
     processing: ProcessingSettings = field(default_factory=ProcessingSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
+    disk: DiskSettings = field(default_factory=DiskSettings)
     logs: LogSettings = field(default_factory=LogSettings)
 
     @property
@@ -197,6 +207,7 @@ SECTIONS: dict[str, Callable[..., Any]] = {
     "processing": ProcessingSettings,
     "archive": ArchiveSettings,
     "flow": FlowSettings,
+    "disk": DiskSettings,
     "logs": LogSettings,
 }
 

@@ -13,11 +13,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from confluent_kafka import KafkaException
 
 from examples.final_project.part import Part, asked_to_end, begin, fail, parser_of
-from examples.final_project.scraper import jobs, topics
+from examples.final_project.scraper import topics
 from examples.final_project.scraper.fetching import Fetcher
 from examples.final_project.scraper.ledger import Ledger
 from examples.final_project.scraper.schedule import Schedule
 from examples.final_project.scraper.scraper import Scraper
+from examples.final_project.scraper.sources import brokers, launches, site
 from strom.broker.host import wall_clock_ms
 
 NAME = "final-project-scraper"
@@ -51,8 +52,10 @@ def main() -> None:
 def scheduled(part: Part, scraper: Scraper) -> BackgroundScheduler:
     """Return the scheduler of all jobs, not yet begun; each attempt is a beat of the pulse."""
     scheduler = BackgroundScheduler()
-    work = jobs.of_site(part.settings.scraped_site)
-    work.append(jobs.of_broker(BROKER, part.settings.scraped_metrics))
+    work = site.of(part.settings.scraped_site)
+    work.append(brokers.of(BROKER, part.settings.scraped_metrics))
+    if address := part.settings.scraper.launches:
+        work.append(launches.of(address, part.place.launches_token))
     Schedule(scheduler, scraper).add(work)
     scheduler.add_listener(lambda _event: part.pulse(scraper.counts), EVENT_JOB_EXECUTED)
     return scheduler

@@ -25,6 +25,7 @@ SETTINGS = {
     "flights": _EVENTS,
     "telemetry": _EVENTS,
     "broker-metrics": _EVENTS,
+    "launches": _EVENTS,
     DEAD_LETTERS: _EVENTS,
     "rockets": _MASTER_DATA,
     "astronauts": _MASTER_DATA,
