@@ -5,6 +5,7 @@ that is not old. The flow is what the whole is for: it stands still when nothing
 database for a while, though each part may be well.
 """
 
+import shutil
 import time
 import urllib.request
 from collections.abc import Callable
@@ -55,6 +56,15 @@ def quiet(place: Place, settings: Settings) -> str | None:
     if seconds <= 60 * settings.flow.quiet_minutes:
         return None
     return f"nothing new has come to the database for {seconds / 60:.0f} minutes"
+
+
+def disk(place: Place, settings: Settings) -> str | None:
+    """Return how full the disk of the directory is, if that is too much, or None (MON-04)."""
+    total, used, _free = shutil.disk_usage(place.directory)
+    percent = 100 * used / total
+    if percent <= settings.disk.percent:
+        return None
+    return f"{percent:.0f} % of the disk is used, more than {settings.disk.percent} %"
 
 
 def _quiet_seconds(place: Place, settings: Settings) -> float:
