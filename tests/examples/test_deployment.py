@@ -252,7 +252,7 @@ def test_prj_09_an_upgrade_a_way_back_and_a_restore_elsewhere(deploy, copied):
 
     said, code = deployed.do("upgrade", "--within", "20", code=bad)
     assert code == 1, said
-    assert "scraper: it has not begun to work" in said
+    assert "does not work: scraper: " in said
     assert current(deployed.place) == name_of(old)
     assert deployed.ask("SELECT count(*) FROM flights.anomaly")
 
