@@ -5,6 +5,9 @@
 #   make test-airflow  the final project's jobs in real Apache Airflow, which it sets up for itself
 #   make demo    the final project: a site, a scraper, topics, Spark, a database, and a crash
 #                (KEEP=1 leaves it running, DATABASE=postgresql://... stores it in a database of yours)
+#   make project-up   the final project in a directory that stays, PROJECT_DIR (.project): installs, starts
+#                and supervises all of it; project-status, project-logs (PART=name), project-down, project-backup,
+#                project-restore (FROM=file), project-upgrade and project-drift look after it
 #   make demo-broker  a broker, a stream of telemetry, and what one can do with it
 #   make bench   Strom and Apache Kafka in turn; the numbers go to .setup/results.json
 #                (CASES='latency' ROUNDS=1 for a part)
@@ -27,7 +30,8 @@ SECONDS ?= 600
 CASES ?=
 ROUNDS ?= 3
 
-.PHONY: setup compiled tools java spark lint check pure-first pure-rest test test-brokers test-rest test-airflow demo demo-broker bench bench-page soak
+.PHONY: setup compiled tools java spark lint check pure-first pure-rest test test-brokers test-rest test-airflow demo demo-broker bench bench-page soak \
+	project-up project-status project-logs project-down project-backup project-restore project-upgrade project-drift
 
 setup:
 	@tools/set-up python
@@ -78,6 +82,17 @@ test-airflow: setup
 
 demo: java
 	@tools/demo $(if $(KEEP),--keep) $(if $(DATABASE),--database "$(DATABASE)")
+
+project-up: java
+	@tools/project up
+
+project-status project-logs project-down project-backup project-upgrade project-drift: project-%:
+	@tools/project $* $(if $(filter logs,$*),$(PART))
+
+project-upgrade: java
+
+project-restore:
+	@tools/project restore $(abspath $(or $(FROM),$(error FROM=file names the backup)))
 
 demo-broker: setup
 	.venv/bin/strom demo

@@ -12,7 +12,7 @@ SINGLE += [f"STR-{n:02d}" for n in (1, 2, 3, 4, 5, 6, 7, 9, 10, 13, 14, 16, 19, 
 SINGLE += ["CLU-10", "CLU-11", "CLU-13", "MON-01", "MON-07", "MON-12"]
 SINGLE += ["PRJ-01", "PRJ-02", "PRJ-03", "PRJ-04", "PRJ-07", "USE-02", "USE-04"]
 SINGLE += [f"ARC-{n:02d}" for n in (2, 3, 4, 5, 11)]
-SINGLE += ["STR-11", "STR-15", "STR-17", "CNT-13", "MON-05", "PRJ-05", "PRJ-06", "USE-01"]
+SINGLE += ["STR-11", "STR-15", "STR-17", "CNT-13", "MON-05", "PRJ-05", "PRJ-06", "PRJ-09", "USE-01"]
 ASKED = [f"{group}-{n:02d}" for group, count in COUNTS.items() for n in range(1, count + 1)]
 
 ROW = re.compile(r"^\| (?P<id>[A-Z]{3}-\d\d) \| (?P<what>.+?) \| (?P<proof>.+) \|$", re.MULTILINE)

@@ -1,6 +1,7 @@
 """Days that leave the database stay as Parquet, one directory per day, read by DuckDB.
 
-    python -m examples.final_project.archive URL DIRECTORY DAY [--drop]
+    python -m examples.final_project.archive URL DIRECTORY DAY [--drop]     one day
+    python -m examples.final_project.archive [--dir DIR]    the days that may leave, again and again
 
 What the database has of a day is added to what the archive has of it; of the same measurement the
 database's is the newer. So a day can be archived again, also when it has left and something late
@@ -9,17 +10,27 @@ place of the one before, and only then does the day leave the database. A crash 
 or the new one, and the day in one of the two places at least.
 """
 
-import argparse
+import logging
 import os
 import sys
 import tempfile
-from datetime import date
+import time
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 import psycopg
 from psycopg import Connection
+
+from examples.final_project.database.addresses import of_place
+from examples.final_project.part import Part, asked_to_end, begin, parser_of
+
+LOOK_SECONDS = 5.0
+AGAIN_SECONDS = 60.0
+
+log = logging.getLogger(__name__)
 
 COLUMNS = {
     "flight": "VARCHAR",
@@ -167,17 +178,51 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
+def may_leave(url: str, today: date, keep_days: int) -> list[date]:
+    """Return the days that are older than those that stay."""
+    return [day for day in days(url) if day < today - timedelta(days=keep_days)]
+
+
 def main() -> None:
-    """Archive a day and say how much it was."""
-    parser = argparse.ArgumentParser(description="A day of measurements to the archive.")
-    parser.add_argument("url", help="postgresql://...")
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("day", type=date.fromisoformat, help="in UTC, as 2030-01-31")
-    parser.add_argument("--drop", action="store_true", help="let it leave the database")
+    """Archive a day and say how much it was; or each day once it may leave, until asked to end."""
+    parser = parser_of("archive", "Days of measurements to the archive, and out of the database.")
+    parser.add_argument("url", nargs="?", help="postgresql://..., for one day")
+    parser.add_argument("directory", nargs="?", type=Path, help="where the archive is")
+    parser.add_argument("day", nargs="?", type=date.fromisoformat, help="in UTC, as 2030-01-31")
+    parser.add_argument("--drop", action="store_true", help="let the day leave the database")
     options = parser.parse_args()
-    rows = archive_day(options.url, options.day, options.directory, drop=options.drop)
-    left = " and out of the database" if options.drop else ""
-    sys.stdout.write(f"{options.day}: {rows:,} measurements in the archive{left}\n")
+    if options.url is None:
+        run(begin("archive", options.dir))
+    elif options.day is None:
+        parser.error("one day needs URL, DIRECTORY and DAY")
+    else:
+        rows = archive_day(options.url, options.day, options.directory, drop=options.drop)
+        left = " and out of the database" if options.drop else ""
+        sys.stdout.write(f"{options.day}: {rows:,} measurements in the archive{left}\n")
+
+
+def run(part: Part) -> None:
+    """Let each day leave when it may, until asked to end; a failure is tried again."""
+    asked, due, left = asked_to_end(), 0.0, Counter[str]()
+    while not asked.is_set():
+        if time.perf_counter() >= due:
+            due = time.perf_counter() + 60 * part.settings.archive.every_minutes
+            try:
+                _leave(part, left)
+            except (psycopg.Error, duckdb.Error, OSError, RuntimeError) as error:
+                left["failures"] += 1
+                log.warning("nothing left the database: %s", " ".join(str(error).split()))
+                due = time.perf_counter() + AGAIN_SECONDS
+        part.pulse(left)
+        asked.wait(LOOK_SECONDS)
+
+
+def _leave(part: Part, left: Counter[str]) -> None:
+    url = of_place(part.place, part.settings)
+    for day in may_leave(url, datetime.now(UTC).date(), part.settings.archive.keep_days):
+        rows = archive_day(url, day, part.place.archive, drop=True)
+        left.update(days=1, measurements=rows)
+        log.info("%s: %d measurements in the archive and out of the database", day, rows)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The site's data and pages: a function of the seed and the time (USE-02)."""
 
-from examples.final_project.scraper import jobs, tables
+from examples.final_project.scraper import tables
+from examples.final_project.scraper.sources import site as site_source
 from examples.final_project.site import flights, pages
 
 NOW_MS = 1_800_000_000_000
@@ -33,7 +34,7 @@ def test_some_engines_run_hot():
 
 
 def test_every_page_is_read_by_its_job():
-    for job in jobs.of_site("http://site"):
+    for job in site_source.of("http://site"):
         page = pages.PAGES["/" + job.name](7, NOW_MS)
         rows = tables.rows(page.html, job.reads.table, job.reads.columns)
         assert [job.reads.value(row) for row in rows]

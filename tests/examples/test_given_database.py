@@ -16,7 +16,7 @@ from examples.final_project.database.addresses import (
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from examples.final_project.database.settings import settings, settle
-from examples.final_project.demo.__main__ import database
+from examples.final_project.demo.__main__ import require_empty
 from examples.final_project.demo.processes import NotReadyError
 
 pytestmark = pytest.mark.slow
@@ -109,14 +109,9 @@ def test_what_is_shown_of_an_address_has_no_password():
 
 
 def test_the_demo_takes_no_database_that_holds_something(server):
-    with database(server.url()) as url:
-        assert url == server.url()
-        with psycopg.connect(url) as connection:
-            connection.execute(PROGRESS)
-    with pytest.raises(NotReadyError, match="empty"), database(url):
-        pass
-
-
-def test_without_an_address_the_demo_has_a_server_of_its_own():
-    with database(None) as url:
-        assert ask(url, "SELECT count(*) FROM flights.flight") == (0,)
+    migrate(server.url())
+    require_empty(server.url())
+    with psycopg.connect(server.url()) as connection:
+        connection.execute(PROGRESS)
+    with pytest.raises(NotReadyError, match="empty"):
+        require_empty(server.url())

@@ -25,8 +25,29 @@ def test_the_slower_of_two_paces_counts():
 
 def test_a_pace_of_parts_of_a_second_is_heeded():
     robots = polite.robots(200, "User-agent: *\nCrawl-delay: 2.5\nDisallow: /1.5", NOW_MS)
-    assert robots.pace_ms == 3000
+    assert robots.pace_ms == 2500
     assert not robots.allows("http://site/1.5")
+
+
+@pytest.mark.parametrize(
+    ("line", "forbidden", "allowed"),
+    [
+        ("Disallow: /*.pdf$", "/a/b.pdf", "/a/b.pdf?c"),
+        ("Disallow: /a*/z", "/abc/def/z", "/abc"),
+        ("Disallow: /*?sort=", "/a?sort=up", "/a?page=2"),
+        ("Disallow: /a\nAllow: /a/open", "/a/shut", "/a/open/b"),
+        ("Disallow: /%7Ejoe", "/~joe/x", "/joe"),
+    ],
+)
+def test_prj_02_wildcards_and_the_longest_rule_count(line, forbidden, allowed):
+    robots = polite.robots(200, f"\ufeffUser-agent: *\n{line}", NOW_MS)
+    assert not robots.allows("http://site" + forbidden)
+    assert robots.allows("http://site" + allowed)
+
+
+def test_a_pattern_that_is_made_to_take_for_ever_takes_no_time():
+    robots = polite.robots(200, "User-agent: *\nDisallow: /" + 500 * "*a" + "$", NOW_MS)
+    assert robots.allows("http://site/" + 20_000 * "a" + "b")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.final_project.scraper import jobs, polite, reading
+from examples.final_project.scraper import polite, reading
 from examples.final_project.scraper.facts import Fact, Seen
 from examples.final_project.scraper.reading import Again, Answer, Facts, Failure, GaveUp
+from examples.final_project.scraper.sources import brokers as broker_source
+from examples.final_project.scraper.sources import site as site_source
 from examples.final_project.site import flights, pages
 
 NOW_MS = 1_800_000_000_000
-BOARD, TELEMETRY, ROCKETS, ASTRONAUTS = jobs.of_site("http://site")
-METRICS = jobs.of_broker("broker-1", "http://broker/metrics")
+BOARD, TELEMETRY, ROCKETS, ASTRONAUTS = site_source.of("http://site")
+METRICS = broker_source.of("broker-1", "http://broker/metrics")
 PAGE = pages.board(7, NOW_MS).html
 
 

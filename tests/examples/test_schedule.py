@@ -14,10 +14,11 @@ from examples.final_project.scraper.once import NotScrapedError, follow
 from examples.final_project.scraper.reading import Again
 from examples.final_project.scraper.schedule import Schedule, trigger
 from examples.final_project.scraper.scraper import HELD_BACK
+from examples.final_project.scraper.sources.site import ROCKETS
 
 PATIENCE_SECONDS = 30
 HOURLY = jobs.Cron("0 * * * *")
-JOB = jobs.Job("rockets", "http://site/rockets", "rockets", jobs.ROCKETS, HOURLY)
+JOB = jobs.Job("rockets", "http://site/rockets", "rockets", ROCKETS, HOURLY)
 
 
 class FakeScraper:

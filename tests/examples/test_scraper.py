@@ -17,6 +17,8 @@ from examples.final_project.scraper.fetching import BODY_BYTES_MAX, Fetcher
 from examples.final_project.scraper.ledger import Ledger, ReplacedError
 from examples.final_project.scraper.once import NotScrapedError, follow
 from examples.final_project.scraper.scraper import HELD_BACK, Scraper
+from examples.final_project.scraper.sources import brokers as broker_source
+from examples.final_project.scraper.sources import site as site_source
 from examples.final_project.site import flights
 from examples.final_project.site.app import Fault, Site
 from examples.final_project.site.serving import served
@@ -38,7 +40,7 @@ class Stage:
         self.fetcher = fetcher
         self.site = site
         self.clock = clock
-        self.jobs = {job.name: job for job in jobs.of_site(address)}
+        self.jobs = {job.name: job for job in site_source.of(address)}
         self.address = address
 
     def scraper(self, name="scraper"):
@@ -214,7 +216,9 @@ def test_a_scraper_that_was_replaced_ends(stage):
 
 
 def test_what_robots_forbid_is_not_fetched(stage):
-    job = jobs.Job("private", f"{stage.address}/private/x", "flights", jobs.BOARD, jobs.Every(1))
+    job = jobs.Job(
+        "private", f"{stage.address}/private/x", "flights", site_source.BOARD, jobs.Every(1)
+    )
     scraper = stage.scraper()
     assert scraper.attempt(job) is None
     assert scraper.counts == {"forbidden": 1}
@@ -341,7 +345,7 @@ def test_a_site_that_is_not_there_forbids_everything_until_its_robots_are_asked_
 def test_use_01_a_brokers_own_metrics_are_a_source(broker, fetcher, clock):
     facts = Ledger(broker.bootstrap, "scraper", list(topics.SETTINGS))
     scraper = Scraper(fetcher, facts, clock, Random(SEED))
-    assert scraper.attempt(jobs.of_broker("broker-1", broker.metrics_url)) is None
+    assert scraper.attempt(broker_source.of("broker-1", broker.metrics_url)) is None
     records = committed(broker.bootstrap, "broker-metrics")
     assert {record.key() for record in records} == {b"broker-1"}
     assert any(b'"kafka_server_replicamanager_partitioncount"' in r.value() for r in records)

@@ -23,9 +23,12 @@ from examples.final_project.database.addresses import READER, WRITER, acting_as
 from examples.final_project.database.migrate import migrate
 from examples.final_project.database.server import LocalServer
 from examples.final_project.processing import columns, writing
-from examples.final_project.processing.pipeline import GROUP, Pipeline
-from examples.final_project.scraper import jobs, reading, topics
+from examples.final_project.processing.pipeline import Pipeline
+from examples.final_project.processing.queries import GROUP
+from examples.final_project.scraper import reading, topics
 from examples.final_project.scraper.ledger import Ledger
+from examples.final_project.scraper.sources import brokers as broker_source
+from examples.final_project.scraper.sources import site as site_source
 from examples.final_project.site import flights, pages
 from tests.patience import PATIENCE_SECONDS, until
 
@@ -110,8 +113,8 @@ class Told:
         self.bootstrap = bootstrap
         topics.create(bootstrap)
         self._ledger = Ledger(bootstrap, "scraper", list(topics.SETTINGS))
-        self._jobs = {job.name: job for job in jobs.of_site("http://site")}
-        self._broker = jobs.of_broker("broker-1", "http://broker/metrics")
+        self._jobs = {job.name: job for job in site_source.of("http://site")}
+        self._broker = broker_source.of("broker-1", "http://broker/metrics")
         self._began_ms = self.now_ms = int(time.time() * 1000) - 600_000
         producer = Producer({"bootstrap.servers": bootstrap})
         for topic, value, _ in BAD:

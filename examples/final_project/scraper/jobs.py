@@ -1,9 +1,14 @@
-"""What is fetched, when, and what is read from it: the scraper's settings, as code."""
+"""What a job is: a page, when it is fetched, and how what it says becomes facts.
+
+The jobs themselves are in `sources`, a module for each source.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
+from pathlib import Path
+from typing import Any
 
 from examples.final_project.scraper.facts import Value
 
@@ -50,6 +55,33 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Items:
+    """How the objects in a JSON answer become facts, and where the next ones are.
+
+    `columns` are our names, each with the way to it in an object, and its type.
+    """
+
+    items: str
+    columns: Mapping[str, tuple[tuple[str, ...], Column]]
+    key: str
+    identity: tuple[str, ...]
+    at: str | None = None
+    #: What holds the address of the next page; null on the last one.
+    following: str | None = None
+    pages_max: int = 100
+
+    def value(self, item: Any) -> Value:  # noqa: ANN401 - whatever is in an answer
+        """Return an object in our names and types; ValueError says what of it is wrong."""
+        value = {}
+        for ours, (path, typed) in self.columns.items():
+            try:
+                value[ours] = typed(_at(item, path))
+            except ValueError as error:
+                raise ValueError(f"type: field '{'.'.join(path)}': {error}") from error
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Which families of a /metrics page become facts, by the beginning of their names."""
 
@@ -63,8 +95,21 @@ class Job:
     name: str
     url: str
     topic: str
-    reads: Table | Metrics
+    reads: Table | Items | Metrics
     when: Every | Cron
+    #: What the source asks for elsewhere than in robots.txt: at most a request in so long a time.
+    pace_ms: int = 0
+    #: The file with the token that the source gave us, if it wants one.
+    token: Path | None = None
+
+
+def _at(item: Any, path: tuple[str, ...]) -> str:  # noqa: ANN401 - whatever is in an answer
+    """Return what is in an object at the end of a way, as text."""
+    for name in path:
+        item = item.get(name) if isinstance(item, dict) else None
+    if isinstance(item, bool) or not isinstance(item, (str, int, float)):
+        raise ValueError("neither a text nor a number")  # noqa: TRY004 - a wrong value, not a bug
+    return str(item)
 
 
 def text(cell: str) -> str:
@@ -87,66 +132,3 @@ def time(cell: str) -> str:
     if datetime.fromisoformat(cell).tzinfo is None:
         raise ValueError(f"a time without a zone: '{cell}'")
     return cell
-
-
-BOARD = Table(
-    "flights",
-    {
-        "flight": ("flight", text),
-        "rocket": ("rocket", text),
-        "pad": ("pad", text),
-        "commander": ("commander", text),
-        "launch": ("launch", time),
-        "status": ("status", text),
-        "since": ("since", time),
-    },
-    key="flight",
-    identity=("flight",),
-    at="since",
-)
-TELEMETRY = Table(
-    "telemetry",
-    {
-        "flight": ("flight", text),
-        "time": ("time", time),
-        "altitude m": ("altitude_m", number),
-        "speed m/s": ("speed_ms", number),
-        "fuel %": ("fuel_percent", number),
-        "engine °C": ("engine_celsius", number),
-    },
-    key="flight",
-    identity=("flight", "time"),
-    at="time",
-)
-ROCKETS = Table(
-    "rockets",
-    {
-        "rocket": ("rocket", text),
-        "maker": ("maker", text),
-        "stages": ("stages", int),
-        "payload kg": ("payload_kg", int),
-    },
-    key="rocket",
-    identity=("rocket",),
-)
-ASTRONAUTS = Table(
-    "astronauts",
-    {"astronaut": ("astronaut", text), "nation": ("nation", text), "born": ("born", int)},
-    key="astronaut",
-    identity=("astronaut",),
-)
-
-
-def of_site(address: str) -> list[Job]:
-    """Return the jobs for the site at an address."""
-    return [
-        Job("flights", f"{address}/flights", "flights", BOARD, Every(5)),
-        Job("telemetry", f"{address}/telemetry", "telemetry", TELEMETRY, Every(2)),
-        Job("rockets", f"{address}/rockets", "rockets", ROCKETS, Cron("* * * * *")),
-        Job("astronauts", f"{address}/astronauts", "astronauts", ASTRONAUTS, Cron("* * * * *")),
-    ]
-
-
-def of_broker(name: str, metrics_url: str) -> Job:
-    """Return the job for a broker's own metrics."""
-    return Job(name, metrics_url, "broker-metrics", Metrics(("strom_", "kafka_")), Every(5))

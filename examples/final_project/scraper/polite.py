@@ -6,13 +6,14 @@ conditional requests), and back-off with full jitter, so that scrapers that fail
 come back together.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from math import ceil
 from random import Random
-from urllib.robotparser import RobotFileParser
+from urllib.parse import urlsplit
+
+from protego import Protego
 
 AGENT = "strom-final-project/1"
 ATTEMPTS_MAX = 5
@@ -30,23 +31,24 @@ REDIRECTS_MAX = 5
 #: As many digits as a wait may have, and more than any that is meant.
 DIGITS_MAX = 15
 
-_DELAY = re.compile(
-    rf"^([ \t]*crawl-delay[ \t]*:[ \t]*)(\d{{0,{DIGITS_MAX}}}\.\d+)", re.IGNORECASE | re.MULTILINE
-)
+BYTE_ORDER_MARK = "\ufeff"
+#: Of a host whose rules are not known.
+NOTHING = "User-agent: *\nDisallow: /"
 
 
 @dataclass(frozen=True, slots=True)
 class Robots:
     """What a host allows, and how fast, until when we may believe it."""
 
-    rules: RobotFileParser
+    rules: Protego
     pace_ms: int
     until_ms: int
 
     def allows(self, url: str) -> bool:
         """Return whether the page may be fetched."""
         try:
-            return self.rules.can_fetch(AGENT, url)
+            urlsplit(url)
+            return self.rules.can_fetch(url, AGENT)
         except ValueError:
             # No address at all: a redirect may lead anywhere.
             return False
@@ -55,44 +57,21 @@ class Robots:
 def robots(status: int | None, text: str, now_ms: int) -> Robots:
     """Return what the answer to /robots.txt means; None is no answer."""
     if status == 200:
-        # Python's parser knows whole seconds only, and passes others over.
-        whole = _DELAY.sub(lambda found: f"{found[1]}{ceil(float(found[2]))}", text)
-        rules = _parsed(whole.splitlines())
+        rules = Protego.parse(text.removeprefix(BYTE_ORDER_MARK))
         return Robots(rules, _pace_ms(rules), now_ms + ROBOTS_KEPT_MS)
-    rules = RobotFileParser()
     if status is not None and 400 <= status < 500:
-        rules.parse([])
-        return Robots(rules, PACE_DEFAULT_MS, now_ms + ROBOTS_KEPT_MS)
-    rules.parse(["User-agent: *", "Disallow: /"])
-    return Robots(rules, PACE_DEFAULT_MS, now_ms + ROBOTS_MISSED_MS)
+        return Robots(Protego.parse(""), PACE_DEFAULT_MS, now_ms + ROBOTS_KEPT_MS)
+    return Robots(Protego.parse(NOTHING), PACE_DEFAULT_MS, now_ms + ROBOTS_MISSED_MS)
 
 
-def _parsed(lines: list[str]) -> RobotFileParser:
-    """Return the rules; Python's parser raises for some lines, which are passed over then."""
-    rules = RobotFileParser()
-    try:
-        rules.parse(lines)
-    except ValueError:
-        rules = RobotFileParser()
-        rules.parse([line for line in lines if _can_be_parsed(line)])
-    return rules
-
-
-def _can_be_parsed(line: str) -> bool:
-    try:
-        RobotFileParser().parse(["User-agent: *", line])
-    except ValueError:
-        return False
-    return True
-
-
-def _pace_ms(rules: RobotFileParser) -> int:
-    paces = [PACE_DEFAULT_MS]
+def _pace_ms(rules: Protego) -> int:
+    """Return the slower of the paces that are asked for; one for some hours counts at all hours."""
+    paces = []
     if rate := rules.request_rate(AGENT):
-        paces.append(1000 * rate.seconds // max(1, rate.requests))
-    if delay := rules.crawl_delay(AGENT):
-        paces.append(1000 * int(delay))
-    return min(ROBOTS_KEPT_MS, max(paces[1:], default=paces[0]))
+        paces.append(1000 * rate.seconds / rate.requests)
+    if (delay := rules.crawl_delay(AGENT)) is not None:
+        paces.append(1000 * delay)
+    return ceil(min(ROBOTS_KEPT_MS, max(paces, default=PACE_DEFAULT_MS)))
 
 
 @dataclass(frozen=True, slots=True)

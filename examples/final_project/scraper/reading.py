@@ -6,14 +6,16 @@ fact too, so the same bad page makes one letter, not one for each fetch.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
+from typing import Any
 
-from examples.final_project.scraper import exposition, polite, tables
-from examples.final_project.scraper.facts import Fact, encoded
-from examples.final_project.scraper.jobs import Job, Metrics, Table
+from examples.final_project.scraper import exposition, items, polite, tables
+from examples.final_project.scraper.facts import Fact, Value, encoded
+from examples.final_project.scraper.jobs import Items, Job, Metrics, Table
 
 DEAD_LETTERS = "dead-letters"
 LETTER_BYTES_MAX = 65_536
@@ -47,6 +49,8 @@ class Facts:
 
     facts: list[Fact]
     validators: polite.Validators
+    #: Where the page goes on, if it does.
+    following: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,11 @@ def _page(job: Job, answer: Answer, now_ms: int) -> Facts:
     validators of the whole one.
     """
     try:
-        return Facts(list(_read(job, answer, now_ms)), polite.Validators.of(answer.headers))
+        found, following = _read(job, answer, now_ms)
+        # Unchanged is one page alone: of those behind it nothing would be known.
+        pages = isinstance(job.reads, Items) and job.reads.following is not None
+        validators = polite.Validators() if pages else polite.Validators.of(answer.headers)
+        return Facts(list(found), validators, following)
     except tables.UnreadableError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 - whatever a page does to us, we go on
@@ -120,37 +128,58 @@ def _page(job: Job, answer: Answer, now_ms: int) -> Facts:
     return Facts([_letter(job, reason, answer.body, now_ms)], polite.Validators())
 
 
-def _read(job: Job, answer: Answer, now_ms: int) -> Iterator[Fact]:
+def _read(job: Job, answer: Answer, now_ms: int) -> tuple[Iterator[Fact], str | None]:
+    """Return what a page says, and where it goes on."""
+    text = _text(answer)
+    match job.reads:
+        case Table() as table:
+            return _facts(job, table, tables.rows(text, table.table, table.columns), now_ms), None
+        case Items() as wanted:
+            objects, following = items.read(text, wanted)
+            return _facts(job, wanted, objects, now_ms), following
+        case Metrics(prefixes):
+            return _series(job, exposition.values(text, prefixes), now_ms), None
+
+
+def _text(answer: Answer) -> str:
     if answer.status != 200:
         raise tables.UnreadableError(f"status: {answer.status}")
     if answer.cut:
         raise tables.UnreadableError(f"size: more than {len(answer.body)} bytes")
     try:
-        text = answer.body.decode()
+        return answer.body.decode()
     except UnicodeDecodeError as error:
         raise tables.UnreadableError(f"encoding: {error}") from error
-    match job.reads:
-        case Table() as table:
-            yield from _table_facts(job, table, text, now_ms)
-        case Metrics(prefixes):
-            for series, value in exposition.values(text, prefixes):
-                name = f"{job.name}/{series}"
-                yield _fact(job, job.name, name, encoded({"broker": job.name, **value}), now_ms)
 
 
-def _table_facts(job: Job, table: Table, text: str, now_ms: int) -> Iterator[Fact]:
-    for row in tables.rows(text, table.table, table.columns):
+def _series(job: Job, found: Iterable[tuple[str, Value]], now_ms: int) -> Iterator[Fact]:
+    for series, value in found:
+        name = f"{job.name}/{series}"
+        yield _fact(job, job.name, name, encoded({"broker": job.name, **value}), now_ms)
+
+
+def _facts(job: Job, reads: Table | Items, rows: Iterable[Any], now_ms: int) -> Iterator[Fact]:
+    for row in rows:
         try:
-            value = table.value(row)
+            value = reads.value(row)
+            body = encoded(value)
+            at_ms = now_ms if reads.at is None else _ms(str(value[reads.at]))
         except ValueError as error:
-            yield _letter(job, str(error), encoded(row), now_ms)
+            yield _letter(job, str(error), _shown(row), now_ms)
             continue
-        at_ms = now_ms if table.at is None else _ms(str(value[table.at]))
-        if reason := _refused(encoded(value), at_ms, now_ms):
-            yield _letter(job, reason, encoded(row), now_ms)
+        if reason := _refused(body, at_ms, now_ms):
+            yield _letter(job, reason, _shown(row), now_ms)
             continue
-        name = "/".join(str(value[part]) for part in table.identity)
-        yield _fact(job, str(value[table.key]), name, encoded(value), at_ms)
+        name = "/".join(str(value[part]) for part in reads.identity)
+        yield _fact(job, str(value[reads.key]), name, body, at_ms)
+
+
+def _shown(row: Any) -> bytes:  # noqa: ANN401 - whatever is in an answer
+    """Return a row for a letter; half a character stays written as JSON has it."""
+    try:
+        return encoded(row)
+    except UnicodeEncodeError:
+        return json.dumps(row, sort_keys=True).encode()
 
 
 def _refused(value: bytes, at_ms: int, now_ms: int) -> str | None:

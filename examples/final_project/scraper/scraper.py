@@ -6,8 +6,10 @@ answered "unchanged", and the facts of the one before were lost.
 """
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -15,9 +17,8 @@ from urllib.parse import urljoin, urlsplit
 from confluent_kafka import KafkaException
 
 from examples.final_project.scraper import polite, reading
-from examples.final_project.scraper.facts import Fact
 from examples.final_project.scraper.fetching import Fetcher
-from examples.final_project.scraper.jobs import Job
+from examples.final_project.scraper.jobs import Items, Job
 from examples.final_project.scraper.ledger import Ledger
 from examples.final_project.scraper.polite import Pace, Robots, Validators
 from examples.final_project.scraper.reading import (
@@ -33,6 +34,7 @@ from examples.final_project.scraper.reading import (
 WRITE_AGAIN_MS = 1_000
 #: The reason for coming again when nothing was asked yet.
 HELD_BACK = "the pace of the host"
+TOKEN = re.compile(r"[!-~]{1,1000}")
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +44,8 @@ class Page(NamedTuple):
 
     url: str
     redirects: int = 0
+    #: How many pages of the same job were before it.
+    pages: int = 0
 
     @property
     def host(self) -> str:
@@ -80,9 +84,11 @@ class Scraper:
             self.counts["forbidden"] += 1
             log.warning("%s: robots.txt of %s does not allow %s", job.name, page.host, page.url)
             return None
-        validators = self._validators.get(page.url, Validators())
-        self._pace.asked(page.host, now_ms, robots.pace_ms)
-        answer = self._fetcher.get(page.url, validators.headers())
+        headers = self._validators.get(page.url, Validators()).headers()
+        if job.token is not None and page.host == Page(job.url).host:
+            headers |= authorisation(job.token)
+        self._pace.asked(page.host, now_ms, max(robots.pace_ms, job.pace_ms))
+        answer = self._fetcher.get(page.url, headers)
         return self._follow(job, page, answer, number)
 
     def _robots_of(self, page: Page, now_ms: int) -> Robots:
@@ -97,8 +103,8 @@ class Scraper:
     def _follow(self, job: Job, page: Page, answer: Answer | Failure, number: int) -> Again | None:
         now_ms = self._now_ms()
         match reading.outcome(job, answer, number, now_ms, self._chance):
-            case Facts(facts, validators):
-                return self._write(job, facts, page, validators)
+            case Facts() as facts:
+                return self._write(job, facts, page)
             case Unchanged():
                 self.counts["unchanged"] += 1
                 return None
@@ -107,6 +113,8 @@ class Scraper:
             case Again() as again:
                 self.counts["again"] += 1
                 log.info("%s: %s, again in %d ms", job.name, again.reason, again.wait_ms)
+                if page.pages:
+                    self._moved[job.url] = page
                 if again.host_waits:
                     self._pace.hold(page.host, now_ms + again.wait_ms)
                 return again
@@ -122,7 +130,7 @@ class Scraper:
             log.warning("%s: gave up after %d redirects, at %s", job.name, page.redirects, page.url)
             return None
         try:
-            moved = Page(urljoin(page.url, location), page.redirects + 1)
+            moved = Page(urljoin(page.url, location), page.redirects + 1, page.pages)
             wait_ms = self._pace.wait_ms(moved.host, self._now_ms())
         except ValueError as error:
             self.counts["gave up"] += 1
@@ -131,19 +139,58 @@ class Scraper:
         self._moved[job.url] = moved
         return Again(wait_ms, HELD_BACK)
 
-    def _write(
-        self, job: Job, facts: list[Fact], page: Page, validators: Validators
-    ) -> Again | None:
+    def _write(self, job: Job, said: Facts, page: Page) -> Again | None:
         try:
-            written = self._ledger.write(facts, self._now_ms())
+            written = self._ledger.write(said.facts, self._now_ms())
         except KafkaException as error:
             self.counts["not written"] += 1
             log.warning("%s: not written, fetched again soon: %s", job.name, error)
+            # This page once more, not the first one.
+            self._moved[job.url] = page
             return Again(WRITE_AGAIN_MS, "not written")
-        self._validators[page.url] = validators
+        self._validators[page.url] = said.validators
         self.counts["fetched"] += 1
         self.counts["written"] += written
+        return None if said.following is None else self._go_on(job, page, said.following)
+
+    def _go_on(self, job: Job, page: Page, following: str) -> Again | None:
+        """Ask for the next page of the same host, and not for ever."""
+        after = _after(page, following)
+        if after is None:
+            self.counts["gave up"] += 1
+            log.warning("%s: gave up its other pages: they are elsewhere", job.name)
+            return None
+        if isinstance(job.reads, Items) and after.pages >= job.reads.pages_max:
+            self.counts["gave up"] += 1
+            log.warning("%s: gave up after %d pages", job.name, after.pages)
+            return None
+        self._moved[job.url] = after
+        return Again(self._pace.wait_ms(after.host, self._now_ms()), HELD_BACK)
+
+
+def _after(page: Page, following: str) -> Page | None:
+    """Return the page that an address names; None where that is another host's, or none."""
+    try:
+        url = urljoin(page.url, following)
+        same = urlsplit(url)[:2] == urlsplit(page.url)[:2]
+    except ValueError:
         return None
+    return Page(url, pages=page.pages + 1) if same else None
+
+
+def authorisation(token: Path) -> dict[str, str]:
+    """Return the header with the token of a file; nothing if there is none that could be sent."""
+    try:
+        text = token.read_text().strip()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        log.warning("%s: not read, asked without: %s", token, type(error).__name__)
+        return {}
+    if not TOKEN.fullmatch(text):
+        log.warning("%s: not a token, asked without", token)
+        return {}
+    return {"Authorization": f"Token {text}"}
 
 
 def number_after(again: Again, number: int) -> int:

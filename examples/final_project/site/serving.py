@@ -1,5 +1,6 @@
-"""The site on a port of loopback: in a thread, for tests and the demo, or as a process."""
+"""The site on a port: in a thread, for tests, or for as long as the process is let."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,3 +43,8 @@ def served(site: Site, port: int = 0) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def serve(site: Site, listener: socket.socket) -> None:
+    """Serve the site until the process is asked to end."""
+    uvicorn.Server(configured(site, port=0)).run(sockets=[listener])

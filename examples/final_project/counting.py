@@ -7,17 +7,10 @@ import psycopg
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from examples.final_project.processing.pipeline import GROUP
+from examples.final_project.processing.queries import GROUP, QUERIES
 from examples.final_project.scraper import topics
 from examples.final_project.scraper.facts import NAME_HEADER
 
-#: What each query reads.
-QUERIES = {
-    "flights": "flights",
-    "telemetry": "telemetry",
-    "windows": "telemetry",
-    "metrics": "broker-metrics",
-}
 SECONDS_MAX = 30.0
 
 

@@ -1,0 +1,1 @@
+"""The broker of the project, with its settings as code."""
