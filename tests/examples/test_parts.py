@@ -14,7 +14,7 @@ from examples.final_project.deployment.parts import PARTS, parts_of
 from examples.final_project.place import Place
 from examples.final_project.settings import load
 from tests import nodes
-from tests.spark.killing import wait_until
+from tests.patience import until
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_prj_09_the_site_serves_and_no_second_one_does(tmp_path):
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as site:
         try:
             address = f"http://127.0.0.1:{port}/robots.txt"
-            wait_until(lambda: answers(address), lambda: "the site does not serve")
+            until(lambda: answers(address), told=lambda: "the site does not serve")
             assert part.holder(Place(tmp_path), "site") == site.pid
             said, code = ended("site", "--dir", tmp_path, STROM_PROJECT_SITE_PORT=port)
             assert (code, said) == (1, f"site runs already in {tmp_path}, as process {site.pid}\n")
