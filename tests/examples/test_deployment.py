@@ -31,6 +31,9 @@ from tests import nodes
 from tests.patience import until
 from tests.spark import starting
 
+#: Spark starts, and a database, on a machine with others' work.
+SPARK_SECONDS_MAX = 120
+
 pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
@@ -102,7 +105,11 @@ class Deployed:
         for each in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
-        until(lambda: not self.processes(), told=lambda: "something outlives SIGKILL")
+        until(
+            lambda: not self.processes(),
+            told=lambda: "something outlives SIGKILL",
+            seconds=SPARK_SECONDS_MAX,
+        )
 
     def agreed(self):
         """Pause the scraper, wait until all was stored; what was sent and what is stored."""
@@ -119,7 +126,11 @@ class Deployed:
         def seen():
             return counting.agreements(bootstrap, reader)
 
-        found = until(all_there, told=lambda: f"{seen()} {self.do('logs', 'processing')[0]}")
+        found = until(
+            all_there,
+            told=lambda: f"{seen()} {self.do('logs', 'processing')[0]}",
+            seconds=SPARK_SECONDS_MAX,
+        )
         return {each.what: each.stored for each in found}
 
     def remove(self):
@@ -164,16 +175,28 @@ def test_prj_09_up_status_killed_up_again_and_down(deploy):
 
     # One part is started again by the supervisor.
     os.kill(holder(deployed.place, "scraper"), signal.SIGKILL)
-    until(lambda: holder(deployed.place, "scraper"), told=lambda: "it is not started again")
+    until(
+        lambda: holder(deployed.place, "scraper"),
+        told=lambda: "it is not started again",
+        seconds=SPARK_SECONDS_MAX,
+    )
 
-    until(lambda: measurements(deployed), told=lambda: deployed.do("logs", "processing")[0])
+    until(
+        lambda: measurements(deployed),
+        told=lambda: deployed.do("logs", "processing")[0],
+        seconds=SPARK_SECONDS_MAX,
+    )
     deployed.kill_all()
     assert deployed.do("status")[1] == 1
     deployed.done("up")
 
     # A supervisor alone is killed: what it leaves is ended, and all goes on.
     os.kill(int((deployed.place.run / "supervisord.pid").read_text()), signal.SIGKILL)
-    until(lambda: not deployed.supervisor.runs(), told=lambda: "it still answers")
+    until(
+        lambda: not deployed.supervisor.runs(),
+        told=lambda: "it still answers",
+        seconds=SPARK_SECONDS_MAX,
+    )
     assert "was left without a supervisor" in deployed.done("up")
     stored = deployed.agreed()
     assert stored["measurements, stored or rejected with a reason"] > 0
@@ -247,7 +270,11 @@ def test_prj_09_an_upgrade_a_way_back_and_a_restore_elsewhere(deploy, copied):
         **{newer: "DROP TABLE flights.anomaly;", "scraper/__main__.py": "raise SystemExit(1)"},
     )
     deployed.done("up", code=old)
-    until(lambda: measurements(deployed), told=lambda: deployed.do("logs", "processing")[0])
+    until(
+        lambda: measurements(deployed),
+        told=lambda: deployed.do("logs", "processing")[0],
+        seconds=SPARK_SECONDS_MAX,
+    )
     assert deployed.done("upgrade", code=old).startswith("the repository is what runs")
 
     said, code = deployed.do("upgrade", "--within", "20", code=bad)
