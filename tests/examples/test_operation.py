@@ -12,7 +12,7 @@ from examples.final_project.deployment import release
 from examples.final_project.deployment.operation import deployment_at
 from examples.final_project.deployment.parts import PARTS
 from examples.final_project.deployment.supervision import configuration
-from examples.final_project.part import holder
+from examples.final_project.part import held, holder
 from examples.final_project.place import Place
 from examples.final_project.settings import Settings
 from tests import nodes
@@ -69,6 +69,16 @@ def test_prj_09_a_part_that_does_not_start_is_named_with_its_reason(tmp_path):
         said, code = do(tmp_path, "down")
     assert (said, code) == (f"nothing runs in {tmp_path}\n", 0)
     assert [each.name for each in PARTS if holder(place, each.name)] == []
+
+
+def test_prj_09_what_runs_in_a_container_is_not_ended_from_outside(tmp_path):
+    place = Place(tmp_path)
+    place.run.mkdir()
+    opened = held(place, "site")
+    os.pwrite(opened, b"1", 0)
+    os.ftruncate(opened, 1)
+    assert do(tmp_path, "down") == ("site runs in a container: stop it there\n", 1)
+    os.close(opened)
 
 
 def test_prj_09_what_is_used_wrongly_is_told_in_one_line(tmp_path):

@@ -139,6 +139,9 @@ def end_what_is_left(place: Place) -> None:
     """End parts that nobody supervises."""
     for part in reversed(PARTS):
         if (process := holder(place, part.name)) is not None:
+            if process <= 1:
+                # The first process of a container; to end its group here would be to end all.
+                raise OperationError(f"{part.name} runs in a container: stop it there")
             say(f"{part.name} was left without a supervisor, as process {process}: it is ended")
             _end(place, part, process)
 
