@@ -52,11 +52,6 @@ class MessageForm:
     name: str
 
     @property
-    def api_key(self) -> int:
-        """The key of the API, or the type of the record."""
-        raise NotImplementedError
-
-    @property
     def flexible_since(self) -> int:
         """The first flexible version."""
         raise NotImplementedError
@@ -144,12 +139,6 @@ class DeclaredMessage(MessageForm):
         self.name = cls.__name__
         self._cls: Any = cls
         self._made: dict[int, dict[str, Any]] = {}
-
-    @property
-    def api_key(self) -> int:
-        """The type of the record."""
-        key: int = self._cls.__api_key__
-        return key
 
     @property
     def flexible_since(self) -> int:
